@@ -116,6 +116,9 @@ pub trait Reads: Send + Sync + 'static {
         before_ms: Option<u64>,
     ) -> Result<Vec<Row>, ReadError>;
 
+    /// The newest `limit` rows of the delivery log below a number, ascending.
+    fn page_below(&self, room: RoomId, limit: usize, below: Number) -> Result<Vec<Row>, ReadError>;
+
     /// The message of this id, under the number it was delivered with here.
     fn by_message(&self, room: RoomId, message: MessageId) -> Result<Option<Row>, ReadError>;
 

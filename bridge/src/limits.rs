@@ -289,6 +289,8 @@ pub const ANNOUNCE_TEXT_BYTES_MAX: usize = 16 * 1024;
 pub const ANNOUNCE_ROOMS_MAX: usize = 1_000;
 /// News of tasks that a dialect without seats has not heard yet: of a few hundred tasks that change at once.
 pub const OVERHEARD_MAX: usize = 1_024;
+/// Events of one room that a dialect has not heard yet which listens for those who look on: a second of a very busy room.
+pub const LOOKED_ON_MAX: usize = 1_024;
 
 /// Lines of the node's log that are kept for those who begin to watch it.
 pub const LOG_LINES_KEPT: usize = 100;

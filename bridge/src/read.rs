@@ -36,7 +36,7 @@ use crate::{
     schedules::Schedules,
     seam::{
         call::{Attach, Call},
-        event::Mute,
+        event::{Audience, Mute},
         refusal::{Bound, Refusal},
     },
     secret::Secret,
@@ -62,7 +62,7 @@ use callbacks::Callbacks;
 use hosts::Hosts;
 use signups::Signups;
 
-pub use crate::delivery::hub::{Notified, Overheard, Pieces, Watch, kind_of};
+pub use crate::delivery::hub::{Notified, Onlooker, Overheard, Pieces, Watch, kind_of};
 pub use callbacks::{Callback, CallbackError};
 pub use credentials::Credential;
 
@@ -377,6 +377,24 @@ impl Desk {
     #[must_use]
     pub fn overhear(&self) -> tokio::sync::broadcast::Receiver<Arc<Overheard>> {
         self.office.hub.overhear()
+    }
+
+    /// Looks at a room that the visitor may read, without a seat in it, from now on.
+    pub fn look_on(&self, visitor: &Visitor, room: RoomId) -> Result<Onlooker, Refusal> {
+        self.may_read(visitor, room)?;
+        Ok(self.office.hub.look_on(room))
+    }
+
+    /// Whether the visitor may read a room that is here. Never waits.
+    pub fn may_read(&self, visitor: &Visitor, room: RoomId) -> Result<(), Refusal> {
+        let reader = visitor.0.party.as_reader();
+        self.office.hub.readable(room, reader.key, reader.agent.as_deref()).map(drop)
+    }
+
+    /// Tells members of a room at this node of those who look on: it is kept nowhere, and the first thing that a slow client
+    /// misses.
+    pub fn tell_of_audience(&self, room: RoomId, news: Audience) {
+        self.office.hub.of_audience(room, news);
     }
 
     /// Hears pieces of answers in a room that the visitor may read, also of agents at other nodes: as soon as these know that

@@ -732,6 +732,12 @@ impl Reads for Fake {
         Ok(rows.split_off(rows.len().saturating_sub(limit)))
     }
 
+    fn page_below(&self, room: RoomId, limit: usize, below: Number) -> Result<Vec<Row>, ReadError> {
+        let mut rows = self.all(room)?;
+        rows.retain(|row| row.number < below);
+        Ok(rows.split_off(rows.len().saturating_sub(limit)))
+    }
+
     fn by_message(&self, room: RoomId, message: MessageId) -> Result<Option<Row>, ReadError> {
         Ok(self.all(room)?.into_iter().find(|row| row.message == message))
     }

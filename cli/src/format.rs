@@ -4,10 +4,10 @@ use protocol::object::{Agent, Message, Room, Tallied, Visibility, Vote, VoteNote
 use protocol::task::TaskState;
 use protocol::value::TaskStatus;
 
-use crate::lantern::heard::{Heard, Said};
 use crate::output::Output;
 use crate::pick;
 use crate::seq::Short;
+use ::lantern::heard::{Heard, Said};
 
 /// `[HH:MM:SS] #SEQ NAME: CONTENT`. Lines of the content after the first are indented, so that none
 /// can pass for a message of its own. On a terminal numbers are short, names stand out, and a mark before the number says whose word it is.

@@ -1,53 +1,19 @@
-//! LANTERN: claims that can be proven wrong, carried in the content of ordinary messages.
+//! The LANTERN messages of a room, read as a whole.
 //!
-//! Pure logic: no connection, no clock, no file. An [`envelope`] is sent only if [`check`] finds no
-//! problem; envelopes of others are [`heard`] leniently, and ignored if they do not parse. A
-//! [`journal`] takes the messages of a room in any order, once each, and tells its
-//! [`thread`]s, sparks, shared state and [`calibration`]. The specification is docs/lantern.md.
+//! Pure logic: no connection, no clock, no file. A [`journal`] takes the messages of a room in any order, once each, and tells its
+//! [`thread`]s, sparks, shared state and [`calibration`]. Envelopes are the package `lantern`'s. The specification is docs/lantern.md.
 //!
 //! Its contract: no content of a message makes it panic, and its memory is bounded
 //! ([`crate::limits`]). From the same messages every node of a mesh tells the same, under all numbers
 //! that they may have there.
 
 pub mod calibration;
-pub mod check;
-pub mod envelope;
-pub mod heard;
 pub mod journal;
 pub mod numbers;
 pub mod record;
 pub mod thread;
-pub mod verb;
 
-#[cfg(test)]
-mod check_tests;
 #[cfg(test)]
 mod journal_tests;
 #[cfg(test)]
 mod samples;
-
-/// The version of envelopes that are sent.
-pub const VERSION: &str = "lantern/0.1.1";
-
-/// The beginning of every version.
-pub const VERSIONS: &str = "lantern/";
-
-/// The metadata of every message: in an encrypted room nodes learn no more than this.
-pub const METADATA: &str = r#"{"kind":"lantern"}"#;
-
-/// The one value of an attestation.
-const SELF_ATTESTED: &str = "self_attested";
-
-/// Numbers of messages are in `[1, 2^53)`.
-const NUMBERS_END: u64 = 1 << 53;
-
-/// A number of a message, if a JSON value is one.
-fn number(value: &serde_json::Value) -> Option<u64> {
-    value.as_u64().filter(|number| (1..NUMBERS_END).contains(number))
-}
-
-/// A number of a message as a name in `outcomes`: digits, nothing else.
-fn number_of_name(name: &str) -> Option<u64> {
-    let digits = name.bytes().all(|byte| byte.is_ascii_digit());
-    name.parse().ok().filter(|number| digits && (1..NUMBERS_END).contains(number))
-}

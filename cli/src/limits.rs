@@ -1,8 +1,5 @@
 //! Every bound of the client's program, with its reason.
 
-/// Problems of one envelope that are listed: nobody reads more, and a file can have a million.
-pub const PROBLEMS_MAX: usize = 100;
-
 /// Bytes of an envelope's file that are read: no node takes a longer line.
 pub const ENVELOPE_BYTES_MAX: u64 = 1024 * 1024;
 

@@ -12,9 +12,9 @@ use client::messages::MessagesError;
 use protocol::code::Code;
 use protocol::value::ApiKey;
 
-use crate::lantern::check::Problem;
 use crate::lantern::journal::TooMuch;
-use crate::lantern::verb::Verb;
+use ::lantern::check::Problem;
+use ::lantern::verb::Verb;
 
 /// There is nobody to ask.
 pub(crate) const NO_NODE: &str =

@@ -262,6 +262,9 @@ impl Engine {
             // A leader decides after members were told that it leads.
             self.unvouched.hurry(say.room);
         }
+        if let Some(Err(refused)) = sender(&command).map(|caller| self.known.may_send(caller)) {
+            return self.known.cx.reply(call, Err(refused));
+        }
         if let Some((caller, room)) = written(&self.known, &command) {
             let seated = self.agents.sit_to_write(&mut self.known, caller, room);
             if let Err(refused) = seated {
@@ -375,6 +378,8 @@ impl Engine {
                 left
             }
             Command::RetireAgent(retire) => self.records.retire(known, *retire),
+            Command::StopAgents(stop) => self.records.stop(known, *stop),
+            Command::ListStops { key } => Ok(records::list_stops(known, key)),
             Command::ChangeAgentFile(change) => self.records.change_agent_file(known, *change),
             Command::PlaceOfKey { key } => known.directory_for(key, false).map(Outcome::Place),
             Command::ChangeFile(change) => self.records.change_file(known, *change),
@@ -630,6 +635,27 @@ impl Engine {
             batch: std::mem::take(&mut self.known.cx.batch),
             effects: std::mem::take(&mut self.known.cx.effects),
         }
+    }
+}
+
+/// The agent that a command lets send something. Of acts in rooms this is looked at with all else that they need
+/// ([`Known::may_act`]).
+fn sender(command: &Command) -> Option<&Caller> {
+    if let Command::CreateRoom { caller, .. }
+    | Command::OpenDirect { caller, .. }
+    | Command::CreateShared { caller, .. }
+    | Command::CastVote { caller, .. }
+    | Command::Stream { caller, .. } = command
+    {
+        Some(caller)
+    } else if let Command::Share(share) = command {
+        Some(&share.caller)
+    } else if let Command::SetRoom(set) = command {
+        Some(&set.caller)
+    } else if let Command::SetMember(set) = command {
+        Some(&set.caller)
+    } else {
+        None
     }
 }
 

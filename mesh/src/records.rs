@@ -5,7 +5,7 @@
 //! heard of the same records, in whatever order; [`digest`] says in few bytes which; [`comparison`] finds the difference
 //! of two sets, and [`filling`] hurries where that is large. Nothing here knows an engine, a store or a peer. Collections stand
 //! in the files of the features that own them: [`profile`] of agents, [`details`], [`files`], [`writers`], [`members`] and [`closing`] of
-//! rooms, [`pair`], [`shared`] and [`schedules`] of keys, [`agent_files`] and [`retired`] of agents, too.
+//! rooms, [`pair`], [`shared`] and [`schedules`] of keys, [`agent_files`], [`retired`] and [`stopped`] of agents, too.
 
 pub mod agent_files;
 mod all;
@@ -26,5 +26,6 @@ pub mod schedules;
 pub mod set;
 pub mod shared;
 pub mod space;
+pub mod stopped;
 pub mod threads;
 pub mod writers;

@@ -135,6 +135,11 @@ impl backend::Reads for FromStore {
         Ok(self.converted(room, rows))
     }
 
+    fn page_below(&self, room: RoomId, limit: usize, below: Number) -> Result<Vec<Row>, ReadError> {
+        let rows = self.reader.page_below(room, limit, below).map_err(ReadError::new)?;
+        Ok(self.converted(room, rows))
+    }
+
     fn by_message(&self, room: RoomId, message: MessageId) -> Result<Option<Row>, ReadError> {
         self.delivered(room, self.reader.by_message(room, message).map_err(ReadError::new)?)
     }

@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+mod agents;
 mod backup;
 mod check;
 mod finder;
@@ -48,6 +49,8 @@ enum Command {
     Tokens(tokens::Tokens),
     #[command(subcommand)]
     Finder(finder::Finder),
+    #[command(subcommand)]
+    Agents(agents::Agents),
     Import(Box<import::Import>),
     Members(members::Members),
     Expel(members::Expel),
@@ -80,6 +83,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Keys(keys) => keys.run(),
         Command::Tokens(tokens) => tokens.run(),
         Command::Finder(finder) => finder.run(),
+        Command::Agents(agents) => agents.run(),
         Command::Import(import) => import.run(),
         Command::Members(members) => members.run(),
         Command::Expel(expel) => expel.run(),

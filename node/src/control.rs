@@ -4,6 +4,7 @@
 pub(crate) mod client;
 mod finder;
 mod mail;
+mod stops;
 mod tokens;
 
 use std::{
@@ -28,7 +29,7 @@ use mesh::{
 };
 use net::Net;
 use protocol::operator::{
-    Answer, Attendee, Entry, Joined, Member, Request, Status, Trouble, WantedMark,
+    Answer, Attendee, Entry, Joined, Member, Request, Status, Trouble, WantedKey, WantedMark,
 };
 use store::{Progress, Reader};
 use tokio::{
@@ -244,13 +245,7 @@ impl Control {
                 self.bridge.check_webhooks().await;
                 Answer::Done
             }
-            Request::MintKey(wanted) => {
-                let new = keys::wanted(wanted)?;
-                let (key, local) = (new.minted.key(), new.local);
-                self.engine(Command::MintKey(new)).await?;
-                tracing::info!(%key, local, "a key was minted");
-                Answer::Done
-            }
+            Request::MintKey(wanted) => self.mint_key(wanted).await?,
             Request::ListKeys => {
                 let Outcome::Keys(keys) = self.engine(Command::ListKeys).await? else {
                     return Err(wrong_answer());
@@ -294,6 +289,8 @@ impl Control {
             }
             Request::MarkSession(wanted) => self.mark_session(wanted).await?,
             Request::Finder => self.finder().await?,
+            Request::StopAgents { agent_id, stop } => self.stop_agents(agent_id, stop).await?,
+            Request::ListStops => self.list_stops().await?,
             Request::HideAccount { id, hidden } => self.hide_account(&id, hidden).await?,
             Request::Backup { .. } => bail!("a backup is not answered at once; this is a bug"),
         })
@@ -307,6 +304,14 @@ impl Control {
         set.context("the thread has ended")??;
         tracing::info!(session = key, ?mark, "a session was marked");
         Ok(Answer::Session(key))
+    }
+
+    async fn mint_key(&self, wanted: WantedKey) -> Result<Answer> {
+        let new = keys::wanted(wanted)?;
+        let (key, local) = (new.minted.key(), new.local);
+        self.engine(Command::MintKey(new)).await?;
+        tracing::info!(%key, local, "a key was minted");
+        Ok(Answer::Done)
     }
 
     async fn revoke_key(&self, text: &str) -> Result<Answer> {

@@ -12,7 +12,7 @@ mod policies;
 mod sessions;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
@@ -21,7 +21,11 @@ use std::{
 
 use bridge::{log_tail::LogTail, tokens::Visibility};
 use mcp::{Groups, SoftTimeout, limits::IDLE_DETACH};
-use mesh::{api::budget::Budgets, limits::TAKEOVER_AFTER, name::id::AgentId};
+use mesh::{
+    api::budget::Budgets,
+    limits::TAKEOVER_AFTER,
+    name::id::{AgentId, KeyPrint},
+};
 use net::Discovery;
 
 use error::{Result, SettingsError, bad};
@@ -32,7 +36,7 @@ pub use limits::Limits;
 pub use parse::Listen;
 pub(crate) use parse::duration;
 use parse::{
-    group, has_host_and_port, home, host, node_name, origin, proxy, retention, takeover,
+    group, has_host_and_port, home, host, node_name, operator, origin, proxy, retention, takeover,
     where_to_listen,
 };
 pub use policies::Policies;
@@ -79,6 +83,8 @@ pub struct Settings {
     pub sandbox: Visibility,
     /// Who may write to whom, and where.
     pub policies: Policies,
+    /// Keys whose holders may stop all agents here. Empty: the node's own.
+    pub operators: BTreeSet<KeyPrint>,
     /// For how long requests are kept for agents that are away.
     pub request_ttl: Duration,
     /// Tasks that agents give to others.
@@ -207,6 +213,7 @@ impl Settings {
             budgets: Budgets::default(),
             sandbox: Visibility::Spawned,
             policies: Policies::default(),
+            operators: BTreeSet::new(),
             request_ttl: mesh::limits::REQUEST_TTL,
             spawning: Spawning::default(),
             announce_rooms: BTreeMap::new(),
@@ -411,6 +418,7 @@ impl Layered {
             )?,
             page: !self.first(|layer| layer.no_page).unwrap_or_default(),
             budgets: sessions::budgets(&self.sessions())?,
+            operators: self.list(|layer| layer.operators.clone(), operator)?.into_iter().collect(),
             request_ttl: sessions::ttl(&self.sessions())?,
             policies: Policies::of(&self.sessions())?,
             sandbox: sessions::sandbox(&self.sessions())?,

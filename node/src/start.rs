@@ -1,6 +1,7 @@
 //! One node, from settings to readiness, and its orderly end.
 
 use std::{
+    collections::BTreeSet,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
@@ -25,7 +26,7 @@ use mcp::Mcp;
 use mesh::{
     Engine,
     api::command::Command,
-    name::id::{MeshId, RoomId},
+    name::id::{KeyPrint, MeshId, RoomId},
     wire::signatures::SignedLog,
 };
 use net::{Inbox, Net, StartError};
@@ -153,6 +154,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     config.policies = settings.policies.core.clone();
     config.policies.teller = announcing.as_ref().map(|own| own.teller().clone());
     config.request_ttl = settings.request_ttl;
+    config.operators = operators(&settings, &auth, key_file.as_deref())?;
     config.archive_after = settings.spawning.archive_after;
     config.carry = settings.carry;
     let summary = std::mem::take(&mut member.summary);
@@ -508,6 +510,19 @@ fn announcing(
     };
     let print = auth.own_print(key.expose());
     Ok(Some(Announcing::new(key, print, settings.announce_rooms.clone())))
+}
+
+/// Keys whose holders may stop all agents here. Where no keys are checked there are none.
+fn operators(
+    settings: &Settings,
+    auth: &BridgeAuth,
+    key_file: Option<&Path>,
+) -> Result<BTreeSet<KeyPrint>> {
+    let Some(file) = key_file.filter(|_| settings.operators.is_empty()) else {
+        return Ok(settings.operators.clone());
+    };
+    let key = ApiKey::read(file)?.context("the key file is gone")?;
+    Ok([auth.own_print(key.text())].into())
 }
 
 /// The clients that may have a key made over HTTP.

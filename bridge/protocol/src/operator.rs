@@ -9,10 +9,12 @@ use crate::object::Agent;
 
 mod finder;
 mod mail;
+mod stops;
 mod tokens;
 
 pub use finder::{Finder, FinderAccount};
 pub use mail::{AgentMail, Here, WokenBy};
+pub use stops::StoppedAgents;
 pub use tokens::{HiddenText, KnownToken, NewToken, TokenState, TokenTerms, WantedToken};
 
 /// An operator's request.
@@ -104,6 +106,15 @@ pub enum Request {
         /// Else it shows.
         hidden: bool,
     },
+    /// An agent sends nothing until it is let go, or all do. → [`Answer::Done`], when it is durable.
+    StopAgents {
+        /// Its id; absent = all.
+        agent_id: Option<String>,
+        /// Else it is let go.
+        stop: bool,
+    },
+    /// Agents that are stopped. → [`Answer::Stops`]
+    ListStops,
     /// This node leaves the mesh for good, and ends. → [`Answer::Left`]
     Leave {
         /// Although something of its own would be lost.
@@ -117,6 +128,8 @@ pub enum Request {
 pub enum Answer {
     /// How it is.
     Status(Box<Status>),
+    /// Agents that are stopped.
+    Stops(Vec<StoppedAgents>),
     /// A secret: its holders are in the mesh.
     Ticket(String),
     /// Keys that were minted, by fingerprint.

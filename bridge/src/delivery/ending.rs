@@ -39,7 +39,9 @@ impl Ending {
         }
     }
 
-    pub(crate) fn code(self) -> u16 {
+    /// The code with which a WebSocket is closed.
+    #[must_use]
+    pub fn code(self) -> u16 {
         match self {
             Ending::Done => 1000,
             Ending::GoingAway => 1001,
@@ -54,7 +56,9 @@ impl Ending {
         }
     }
 
-    pub(crate) fn text(self) -> &'static str {
+    /// The reason, for people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
         match self {
             Ending::Done => "",
             Ending::GoingAway => "the node is stopping",

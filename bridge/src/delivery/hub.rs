@@ -55,6 +55,7 @@ mod crowds;
 mod events;
 mod lingering;
 mod mail;
+mod onlookers;
 mod overheard;
 mod places;
 mod streams;
@@ -64,12 +65,14 @@ use away::{Away, Leaver};
 use crowds::Crowds;
 use lingering::Lingering;
 use mail::Mails;
+use onlookers::Onlookers;
 use overheard::Overhearing;
 use places::Place;
 use streams::Streams;
 use watches::Watches;
 
 pub use mail::{Notified, Way};
+pub use onlookers::Onlooker;
 pub use overheard::Overheard;
 pub(crate) use places::Beside;
 pub use streams::{Pieces, kind_of};
@@ -96,6 +99,7 @@ pub struct Hub {
     crowds: Crowds,
     watches: Arc<Watches>,
     overhearing: Overhearing,
+    onlookers: Arc<Onlookers>,
     streams: Arc<Streams>,
     pub(crate) mails: Mails,
     pub(crate) woken: Board,
@@ -143,6 +147,7 @@ impl Hub {
             crowds: Crowds::default(),
             watches: Arc::default(),
             overhearing: Overhearing::default(),
+            onlookers: Arc::default(),
             streams: Arc::default(),
             mails: Mails::default(),
             woken: Board::default(),
@@ -364,6 +369,7 @@ impl Hub {
 
     /// Every connection writes its queue, then ends.
     pub(crate) fn drain(&self) {
+        self.onlookers.close();
         for link in self.read().links.values() {
             link.drain(Ending::GoingAway);
         }

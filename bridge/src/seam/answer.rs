@@ -7,7 +7,7 @@ use mesh::{
         approval::{ApprovalView, DecidedNow},
         command::{
             Access, AgentView, Attached, Inbox, MessageReceipts, Outcome, Roamed, RoomInfo,
-            RoomView, SaidOk, StoredAt,
+            RoomView, SaidOk, Stops, StoredAt,
         },
         delivery::Ended,
         once::OnceAnswered,
@@ -283,6 +283,7 @@ answers! {
     Box<OnceAnswered>: Outcome::Once(answered) => answered;
     Box<ApprovalView>: Outcome::Approval(approval) => approval;
     Box<DecidedNow>: Outcome::Decided(decided) => decided;
+    Box<Stops>: Outcome::Stops(stops) => stops;
     Vec<ApprovalView>: Outcome::Approvals(approvals) => approvals;
     Box<MessageReceipts>: Outcome::Receipts(receipts) => receipts;
 }

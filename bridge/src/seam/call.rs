@@ -8,7 +8,7 @@ use mesh::{
         budget::Conversing,
         command::{
             AgentView, Durable, Encryption, Inbox, NewPiece, NewRoom, RoomInfo, RoomView, SaidOk,
-            ShareAct, Speech,
+            ShareAct, Speech, Stops,
         },
         once::OnceAnswered,
         status::MemberStatus,
@@ -67,7 +67,7 @@ pub use attach::{Attach, Identity};
 pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
 pub use members::SetMember;
 pub use once::AskOnce;
-pub use owned::{GetAgentFile, ListAgentFiles, PutAgentFile, RetireAgent};
+pub use owned::{GetAgentFile, ListAgentFiles, ListStops, PutAgentFile, RetireAgent, StopAgents};
 pub(crate) use schedules::{ChangeJob, NoteRun};
 pub use search::{FoundPage, Search};
 pub use tasks::{DeleteTask, ReadTask};
@@ -124,6 +124,8 @@ calls! {
     SetRoom => ();
     SetMember => ();
     RetireAgent => ();
+    StopAgents => ();
+    ListStops => Box<Stops>;
     PutAgentFile => ();
     ListAgentFiles => Vec<AgentFile>;
     GetAgentFile => Option<FoundAgentFile>;
@@ -354,6 +356,8 @@ pub struct History {
 pub enum From {
     /// The newest.
     Newest,
+    /// The newest below a number that this node has given: the page before one that begins with it.
+    Below(Number),
     /// The oldest above a number that the client has from this node or another one.
     Number(u64),
     /// The oldest after a message.

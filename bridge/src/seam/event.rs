@@ -87,12 +87,35 @@ pub enum Event {
     Fate { room: RoomId, request: MessageId, to: AgentId, now: Delivery },
     /// An agent writes an answer in a room of the reader, which has asked for such news.
     Piece { room: RoomId, name: Arc<str>, piece: Arc<Piece> },
+    /// News of those who look on and have no seat, to members at this node.
+    Audience { room: RoomId, news: Arc<Audience> },
     /// The node looks whether the client is there.
     Heartbeat,
     /// The client's key was revoked: the connection ends.
     KeyRevoked,
     /// The node has as many connections as it takes: the connection ends before it began.
     TooManyConnections,
+}
+
+/// Somebody looks on in a room: no agent of the mesh, and nobody whom other nodes hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Onlooking {
+    /// An id, drawn for as long as it is there.
+    pub id: [u8; 16],
+    /// In its own words.
+    pub name: Arc<str>,
+    /// It has shown a key.
+    pub has_key: bool,
+}
+
+/// News of those who look on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
+pub enum Audience {
+    /// One of them says something. It is no message: it has an id, and is kept nowhere.
+    Says { by: Onlooking, id: [u8; 16], text: Arc<str>, wall_ms: u64 },
+    /// One has come. Counts of this node: of now, the highest of today, all of today, and as many as may be there.
+    Came { who: Onlooking, now: usize, peak: usize, today: usize, most: u64, wall_ms: u64 },
 }
 
 /// A message that was delivered here. Cheap to clone, but for its numbers, of which nearly all have one.

@@ -55,6 +55,7 @@ impl Seat {
             call::From::Number(number) => Some(From::After(self.cursor(room, Number(number)))),
             call::From::Message(message) => Some(From::AfterMessage(message, self.served(room))),
             call::From::Newest => Some(From::Newest),
+            call::From::Below(number) => Some(From::Below(number)),
         };
         let limit = usize::try_from(call.limit).unwrap_or(usize::MAX).min(limits::HISTORY_ROWS_MAX);
         let Some(from) = from.filter(|_| limit > 0) else { return then(self, Ok(empty(room))) };
@@ -98,7 +99,7 @@ impl Seat {
                         let upto = rows.last().map_or(cursor.number, |row| row.number);
                         Some((cursor.clone(), upto))
                     }
-                    From::Newest | From::AfterMessage(..) => None,
+                    From::Newest | From::Below(_) | From::AfterMessage(..) => None,
                 };
                 let upto = upto.map(|(cursor, upto)| self.page_given(room, &cursor, upto));
                 (rows, upto)
@@ -132,7 +133,7 @@ impl Seat {
                 self.seek(&me, sought, Place::Any, |seat| seat.read_page(paging));
             }
             // As at a ClawChat server: of a message that nobody has any more nothing can be after it.
-            From::AfterMessage(..) | From::After(_) | From::Newest => {
+            From::AfterMessage(..) | From::After(_) | From::Newest | From::Below(_) => {
                 self.give(paging, Ok(empty(room)), None);
             }
         }
@@ -239,7 +240,7 @@ impl Seat {
                 self.gave(job.room, last, |served| served.page(Number::ZERO, (last, last)));
                 Some(last)
             }
-            From::Newest | From::AfterMessage(..) => None,
+            From::Newest | From::Below(_) | From::AfterMessage(..) => None,
         }
     }
 

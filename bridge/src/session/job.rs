@@ -118,6 +118,8 @@ pub(crate) struct PageOf {
 pub(crate) enum From {
     /// The newest.
     Newest,
+    /// The newest below a number.
+    Below(Number),
     /// The oldest after a number.
     After(Cursor),
     /// The oldest after a message, for an agent that was given this here.
@@ -381,7 +383,7 @@ impl Job for PageOf {
     fn waits(&self) -> bool {
         match &self.from {
             From::After(cursor) => cursor.waited > 0,
-            From::Newest | From::AfterMessage(..) => false,
+            From::Newest | From::Below(_) | From::AfterMessage(..) => false,
         }
     }
 
@@ -391,7 +393,7 @@ impl Job for PageOf {
                 let rows = reads.page_at_once(self.room, cursor.number, self.limit)?;
                 Ok(rows.map(|rows| Some(Since::Log(rows))))
             }
-            From::After(_) | From::Newest | From::AfterMessage(..) => Ok(None),
+            From::After(_) | From::Newest | From::Below(_) | From::AfterMessage(..) => Ok(None),
         }
     }
 
@@ -399,6 +401,11 @@ impl Job for PageOf {
         let cursor = match self.from {
             From::Newest => {
                 let rows = reads.page_newest(self.room, self.limit, self.before_ms)?;
+                return Ok(Some(Since::Rows(rows)));
+            }
+            From::Below(number) => {
+                let mut rows = reads.page_below(self.room, self.limit, number)?;
+                rows.retain(|row| self.before_ms.is_none_or(|before| row.facts.wall_ms < before));
                 return Ok(Some(Since::Rows(rows)));
             }
             From::After(cursor) => cursor,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::lantern::numbers::Numbers;
 use crate::lantern::record::Record;
-use crate::lantern::verb::Verb;
+use ::lantern::verb::Verb;
 
 /// Confidences closer to 0 or 1 count as this close.
 const CERTAIN: f64 = 1e-6;

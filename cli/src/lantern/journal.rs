@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::lantern::calibration::{Score, scores};
-use crate::lantern::heard::Heard;
 use crate::lantern::numbers::Numbers;
 use crate::lantern::record::{ENTRY_BYTES, Keep, Participant, Record};
 use crate::lantern::thread::Thread;
-use crate::lantern::verb::Verb;
 use crate::limits::JOURNAL_BYTES_MAX;
+use ::lantern::heard::Heard;
+use ::lantern::verb::Verb;
 
 /// The room's LANTERN messages are more than fit into [`JOURNAL_BYTES_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::lantern::envelope::Capability;
-use crate::lantern::heard::{Introduction, Said};
-use crate::lantern::verb::{Basis, Verb};
 use crate::limits::{HEADLINE_CHARS_MAX, HELLO_CAPABILITIES_MAX, NAME_CHARS_MAX};
+use ::lantern::envelope::Capability;
+use ::lantern::heard::{Introduction, Said};
+use ::lantern::verb::{Basis, Verb};
 
 /// How much of each message is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

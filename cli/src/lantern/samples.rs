@@ -13,7 +13,7 @@ pub(crate) fn message(seq: u64, content: &str) -> Message {
         agent_name: "alice".into(),
         content: content.into(),
         reply_to_message: None,
-        metadata: Metadata::parse(crate::lantern::METADATA).ok(),
+        metadata: Metadata::parse(::lantern::METADATA).ok(),
         timestamp: "2026-03-01T12:34:56Z".into(),
         seq,
         mesh: None,

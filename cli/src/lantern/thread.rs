@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::lantern::numbers::Numbers;
 use crate::lantern::record::Record;
-use crate::lantern::verb::Verb;
+use ::lantern::verb::Verb;
 
 /// How far a thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

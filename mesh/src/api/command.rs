@@ -47,7 +47,7 @@ use crate::{
 pub use access::Access;
 pub use drawn::Drawn;
 pub use inbox::{Inbox, InboxAct, Unfiled};
-pub use owned::{AgentFileChange, OwnedProfile, Retire};
+pub use owned::{AgentFileChange, OwnedProfile, Retire, StopAgents, StopView, Stops};
 pub use receipts::{AgentReceipt, MessageReceipts, StoredAt};
 pub use refused::{Apart, Refused};
 pub use rooms::{
@@ -224,6 +224,11 @@ pub enum Command {
     LeaveOnRecord(Box<LeaveOnRecord>),
     /// Nobody attaches under this id again, in the whole mesh. By the key that owns it. → [`Outcome::Done`], when it is durable.
     RetireAgent(Box<Retire>),
+    /// An agent sends nothing until it is let go, or all agents do: those of the key, and of an operator's key those of all nodes
+    /// that go by it. → [`Outcome::Done`], when it is durable.
+    StopAgents(Box<StopAgents>),
+    /// Agents that are stopped, as far as it counts here or the key says so. → [`Outcome::Stops`]
+    ListStops { key: KeyPrint },
     /// A file of an agent is written or deleted, by the key that owns its id. → [`Outcome::Done`], when it is durable.
     ChangeAgentFile(Box<AgentFileChange>),
     /// The room in whose place a key's own records are: they are where its private rooms are. → [`Outcome::Place`]
@@ -451,6 +456,8 @@ pub enum Outcome {
     Decided(Box<DecidedNow>),
     /// Approvals, the oldest first.
     Approvals(Vec<ApprovalView>),
+    /// Agents that are stopped.
+    Stops(Box<Stops>),
     /// All that is remembered of a task.
     TaskRecord(Box<TaskRecord>),
     /// The fate of a message.

@@ -1,6 +1,6 @@
 //! The settings of an engine.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     api::{
@@ -11,7 +11,7 @@ use crate::{
     },
     limits::{ARCHIVE_AFTER, CARRY_BYTES, REQUEST_TTL, RETENTION_MIN, TAKEOVER_AFTER},
     name::{
-        id::{MeshId, NodeId},
+        id::{KeyPrint, MeshId, NodeId},
         identity::LinkSecret,
     },
 };
@@ -45,6 +45,8 @@ pub struct Config {
     pub budgets: Budgets,
     /// Which agents may write to each other, and whose messages this node's agents take.
     pub policies: Policies,
+    /// Keys of operators: what they say of stopping holds for all agents here ([`crate::records::stopped`]).
+    pub operators: BTreeSet<KeyPrint>,
     /// For how long requests are kept for agents that are away.
     pub request_ttl: Duration,
     /// The room of a task that one agent gave to another is closed so long after its end, if it is kept.
@@ -73,6 +75,7 @@ impl Config {
             retention: Retention::default(),
             budgets: Budgets::default(),
             policies: Policies::default(),
+            operators: BTreeSet::new(),
             request_ttl: REQUEST_TTL,
             archive_after: ARCHIVE_AFTER,
             carry: CARRY_BYTES,

@@ -29,6 +29,7 @@ use crate::{
     },
     order::liveness::Liveness,
     presence::rosters::Rosters,
+    records::stopped::StoppedAgents,
     room::Room,
     turn::context::Context,
     wire::record::{RecordId, Space},
@@ -57,6 +58,8 @@ pub(super) struct Known {
     pub(super) closings: BTreeSet<(Space, RecordId, KeyPrint)>,
     /// Members of rooms that are on record.
     pub(super) on_record: OnRecord,
+    /// Agents that keys say are stopped.
+    pub(super) stopped: StoppedAgents,
     /// Agents of which is said that they are retired, or whose ids have another owner, until their connections are looked after.
     pub(super) doubted: BTreeSet<AgentId>,
     /// The registration that counts of each agent here.
@@ -117,6 +120,7 @@ impl Known {
             node_changed: true,
             told: BTreeMap::new(),
             closings: BTreeSet::new(),
+            stopped: StoppedAgents::default(),
             on_record: OnRecord::default(),
             doubted: BTreeSet::new(),
             registrations: BTreeMap::new(),

@@ -25,7 +25,7 @@ use self::{
     about::About,
     contents::{Contents, Here, Name, Told as ContentTold},
 };
-pub(super) use self::{words::Sayer, writing::Profiled};
+pub(super) use self::{owned::list_stops, words::Sayer, writing::Profiled};
 use super::known::Known;
 use crate::{
     api::{
@@ -50,7 +50,7 @@ use crate::{
         set::{Fate, Offer, Set},
         shared,
         space::{Brief, Sets},
-        writers,
+        stopped, writers,
     },
     wire::{
         contents::{SentContents, WantedContents},
@@ -254,6 +254,9 @@ impl Records {
         if name.collection == retired::COLLECTION.number {
             known.directory.proofs().learn_retired(name.key, None);
         }
+        if name.collection == stopped::COLLECTION.number {
+            known.stopped.forget(name.key);
+        }
         if let (true, Some(owner)) = (name.collection == closing::COLLECTION.number, name.key.owner)
         {
             known.closings.remove(&(name.space, name.key.id, owner));
@@ -453,6 +456,9 @@ fn learn(known: &mut Known, key: RecordKey, record: &Record) {
     if record.collection == retired::COLLECTION.number {
         known.directory.proofs().learn_retired(key, Some(record));
         known.doubted.extend(retired::agent_of(record));
+    }
+    if record.collection == stopped::COLLECTION.number {
+        known.stopped.learn(key, record);
     }
     if record.collection == closing::COLLECTION.number {
         known.closings.insert((record.space, record.id, record.owner()));

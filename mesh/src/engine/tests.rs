@@ -52,6 +52,7 @@ mod sending;
 mod shared;
 mod spoken;
 mod starting;
+mod stopped;
 mod streams;
 mod successors;
 mod sync;

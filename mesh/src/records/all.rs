@@ -2,12 +2,12 @@
 
 use super::{
     agent_files, closing, collection::Collection, details, files, finder, members, pair, profile,
-    retired, schedules, shared, threads, writers,
+    retired, schedules, shared, stopped, threads, writers,
 };
 use crate::wire::record::{CollectionNumber, Space};
 
 /// All collections that this version knows. Records of others are neither kept nor passed on.
-static ALL: [&Collection; 25] = [
+static ALL: [&Collection; 26] = [
     &profile::COLLECTION,
     &profile::CARDS,
     &details::COLLECTION,
@@ -33,6 +33,7 @@ static ALL: [&Collection; 25] = [
     &schedules::JOBS,
     &schedules::RUNS,
     &threads::COLLECTION,
+    &stopped::COLLECTION,
 ];
 
 impl Collection {

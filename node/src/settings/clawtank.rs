@@ -13,6 +13,8 @@ pub(crate) struct ClawTankTable {
     pub(crate) enabled: Option<bool>,
     /// How ids are written.
     pub(crate) ids: Option<String>,
+    /// Whether rooms may be looked at without a seat.
+    pub(crate) spectators: Option<bool>,
 }
 
 /// `off`: as a flag or a variable has it.
@@ -25,5 +27,5 @@ pub(super) fn read(off: Option<bool>, table: &ClawTankTable) -> Result<Settings>
         }
         None => Form::default(),
     };
-    Ok(Settings { on, ids })
+    Ok(Settings { on, ids, spectators: table.spectators != Some(false) })
 }

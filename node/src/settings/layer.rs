@@ -138,6 +138,9 @@ pub(crate) struct Layer {
     /// A proxy whose X-Forwarded-For is believed; can be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) trusted_proxy: Option<Vec<String>>,
+    /// The fingerprint of a key whose holder may stop all agents of this node; can be repeated [default: the node's own key]
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub(crate) operators: Option<Vec<String>>,
     /// How long messages of the node's own rooms are kept, such as 30d [default: forever]
     #[arg(long, value_name = "TIME|forever")]
     pub(crate) retention: Option<String>,
@@ -357,6 +360,7 @@ impl Layer {
             http_origin: list("HTTP_ORIGIN"),
             http_host: list("HTTP_HOST"),
             trusted_proxy: list("TRUSTED_PROXY"),
+            operators: list("OPERATORS"),
             retention: text("RETENTION"),
             limit: list("LIMIT"),
             log: text("LOG"),

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use mesh::limits::RETENTION_MIN;
+use mesh::{
+    limits::RETENTION_MIN,
+    name::id::{KeyPrint, parse_hex},
+};
 use zeroize::Zeroizing;
 
 use super::error::{Result, SettingsError, bad};
@@ -121,6 +124,11 @@ pub(super) fn host(value: &str) -> Result<String> {
     } else {
         Err(bad("http-host", value, "write a name without port, such as node.example.org"))
     }
+}
+
+pub(super) fn operator(value: &str) -> Result<KeyPrint> {
+    let print = parse_hex(value).map(KeyPrint);
+    print.ok_or_else(|| bad("operators", value, "write 32 hex digits, as clawmeshd keys list does"))
 }
 
 pub(super) fn proxy(value: &str) -> Result<IpAddr> {

@@ -396,6 +396,8 @@ fn clawtank_is_on_until_an_operator_says_otherwise_and_a_file_says_how() {
     );
     let bare = "[clawtank]\nids = 'bare'";
     assert_eq!(settings(&[], &[], Some(bare)).clawtank.ids, Form::Bare);
+    let none = "[clawtank]\nspectators = false";
+    assert!(!settings(&[], &[], Some(none)).clawtank.spectators);
     let wrong = refused(&[], &[], Some("[clawtank]\nids = 'long'"));
     assert!(wrong.contains("clawtank.ids"), "{wrong}");
 }

@@ -214,9 +214,37 @@ impl Reader {
         limit: usize,
         before_wall_ms: Option<u64>,
     ) -> Result<Vec<Row>, ReadError> {
+        self.newest(room, limit, Number(u64::MAX), before_wall_ms)
+    }
+
+    /// The newest `limit` (at most [`PAGE_ROWS_MAX`]) rows of the delivery log below a number, as [`Reader::page_newest`] has
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn page_below(
+        &self,
+        room: RoomId,
+        limit: usize,
+        below: Number,
+    ) -> Result<Vec<Row>, ReadError> {
+        match below.0.checked_sub(1) {
+            Some(upto) => self.newest(room, limit, Number(upto), None),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// See [`Reader::page_newest`]: of numbers up to one.
+    fn newest(
+        &self,
+        room: RoomId,
+        limit: usize,
+        mut upto: Number,
+        before_wall_ms: Option<u64>,
+    ) -> Result<Vec<Row>, ReadError> {
         let limit = limit.min(PAGE_ROWS_MAX);
         let mut rows = Vec::new();
-        let mut upto = Number(u64::MAX);
         while let Some(view) = self.view(room)?
             && rows.len() < limit
         {

@@ -107,6 +107,13 @@ const PACKAGES: &[Package] = &[
         in_tests: &[],
     },
     Package {
+        name: "lantern",
+        folder: "bridge/lantern",
+        edges: &[],
+        crates: &["serde", "serde_json"],
+        in_tests: &[],
+    },
+    Package {
         name: "openpgp",
         folder: "bridge/openpgp",
         edges: &[],
@@ -198,7 +205,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "page",
         folder: "bridge/dialects/page",
-        edges: &["bridge", "mesh"],
+        edges: &["bridge", "lantern", "mesh"],
         crates: &["axum", "futures", "getrandom", "jiff", "maud", "serde_json", "sha2", "tokio"],
         in_tests: &["bridge"],
     },
@@ -242,7 +249,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "cli",
         folder: "cli",
-        edges: &["client", "protocol"],
+        edges: &["client", "lantern", "protocol"],
         crates: &[
             "base64",
             "clap",

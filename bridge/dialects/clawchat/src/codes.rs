@@ -203,7 +203,7 @@ fn refused_by_mesh(refused: Refused) -> Problem {
             Problem::new(Code::RateLimitAgents, text)
         }
         Refused::TooManyRooms { max } => too_many_rooms(max),
-        Refused::TakesNone(none) => denied(&none.to_string()),
+        Refused::TakesNone(_) | Refused::Stopped { .. } => denied(&refused.to_string()),
         Refused::Budget(over) => over_budget(over),
         Refused::Full(text) => Problem::new(Code::InternalError, text),
         Refused::Apart(apart) => is_apart(apart),
@@ -410,6 +410,7 @@ mod tests {
             (Refused::NameTaken("r\"".into()), r#"a room named "r\"" exists already"#),
             (Refused::AgentTaken("a".into()), r#"agent id "a" is taken"#),
             (
+                Refused::Stopped { by: "a".into(), all: true },
                 Refused::AgentRetired("a".into()),
                 r#"agent "a" was retired by its key, for ever: use another id"#,
             ),

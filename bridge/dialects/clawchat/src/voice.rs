@@ -156,6 +156,8 @@ impl event::Voice for Voice {
                 Wire::Stream(Box::new(streams::written(name(room), called, piece)))
             }
 
+            // Nobody of this dialect looks on.
+            Event::Audience { .. } => return Frames::default(),
             Event::Heartbeat => Wire::Ping(Heartbeat { heartbeat: true }),
             Event::KeyRevoked => return self.error(Code::Unauthorized, NOT_VALID).into(),
             Event::TooManyConnections => {

@@ -89,7 +89,7 @@ async fn joined(
             "owner": cx.style().owner(member.and_then(key_of)),
             "capabilities": capabilities,
         },
-        "room_state": rooms::state_of(&members),
+        "room_state": rooms::state_of(cx, room, &members),
         "introduction": {"auto_generated": true, "message": message},
     });
     let told = Told::fresh("room.agent_joined", data);
@@ -128,7 +128,7 @@ async fn left(cx: &Context, room: RoomId, agent: &AgentId) -> Result<Option<Told
             "reassignment_needed": !held.is_empty(),
             "grace_period_seconds": GRACE_SECS,
         },
-        "room_state": rooms::state_of(&rest),
+        "room_state": rooms::state_of(cx, room, &rest),
     });
     let told = Told::fresh("room.agent_left", data);
     Ok(Some(told.with("room_id", cx.style().room(room))))

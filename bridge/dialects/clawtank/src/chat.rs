@@ -21,7 +21,7 @@ use crate::{
         TEXT_CHARS_MAX,
     },
     names,
-    problem::{Code, Problem},
+    problem::Problem,
     rooms,
     said::{Mention, OWN, Saying, is_https, units},
     shared::{Done, Place, Rate},
@@ -373,11 +373,4 @@ pub(crate) async fn called(
     let found = cx.ask(FindAgent(named.into())).await?;
     let unknown = || at.bad("nobody here is called so");
     found.into_iter().next().map(|view| view.agent).ok_or_else(unknown)
-}
-
-/// What is not there yet.
-pub(crate) fn not_there(kind: &str) -> Problem {
-    let instead = "spectators come with a later version: the lists of GET /api/rooms are open to everybody for public rooms";
-    let text = format!("{kind} is not understood by this version");
-    Problem::new(Code::ValidationFailed, text).at("type").because("not there yet").instead(instead)
 }

@@ -24,6 +24,10 @@ use crate::{
     style::{Style, shown},
 };
 
+/// What a node can do for its clients.
+pub(crate) const FEATURES: [&str; 5] =
+    ["chat", "git_integration", "spectator_mode", "approvals", "clawmesh"];
+
 /// Of which kind a client says that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -158,9 +162,9 @@ impl Wish {
             Some("human") => Kind::Human,
             Some("agent") => Kind::Agent,
             Some(_) | None => {
-                let text = "spectators are not let in by this version";
-                let instead = "connect as human with a key that may read, or read GET /api/rooms/ROOM/history";
-                return Err(Problem::denied(text).because("not there yet").instead(instead));
+                return Err(data
+                    .get("client_type")
+                    .bad("spectators have a connection of their own"));
             }
         };
         let info = data.get("client_info").required()?;
@@ -284,7 +288,7 @@ impl Member {
         json!({
             "connection_id": self.connection_id(),
             "server_version": env!("CARGO_PKG_VERSION"),
-            "features": ["chat", "git_integration", "approvals", "clawmesh"],
+            "features": FEATURES,
             "limits": {
                 "max_message_size": MESSAGE_BYTES_MAX,
                 "max_messages_per_minute": self.per_minute,

@@ -159,6 +159,10 @@ impl Told {
     }
 
     pub(crate) fn frame(self, form: ids::Form) -> Bytes {
+        Bytes::from(self.text(form))
+    }
+
+    pub(crate) fn text(self, form: ids::Form) -> String {
         let mut frame = json!({
             "id": form.id("msg", self.id),
             "type": self.kind,
@@ -168,7 +172,7 @@ impl Told {
         if !self.metadata.is_empty() {
             frame["metadata"] = Value::Object(self.metadata);
         }
-        Bytes::from(frame.to_string())
+        frame.to_string()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     ids::Form,
     limits::{ASKS_PER_MINUTE, EXTENSIONS_MAX},
     problem::{Code, Problem},
-    rooms,
+    rooms, runs,
     shared::Rate,
     state::{Context, State},
     style::Style,
@@ -19,7 +19,7 @@ use crate::{
 /// The form of ids that a client may ask for.
 const BARE: &str = "clawmesh.ids";
 /// With versions.
-const OURS: [&str; 2] = [rooms::NAMESPACE, tasks::NAMESPACE];
+const OURS: [&str; 3] = [rooms::NAMESPACE, tasks::NAMESPACE, runs::NAMESPACE];
 const VERSION: &str = "1.0.0";
 const FEATURES: [&str; 3] = ["mentions", "threading", "approvals"];
 
@@ -54,7 +54,8 @@ pub(crate) fn agree(state: &mut State, style: Style, request: &Request) -> Resul
 }
 
 /// Messages of the room's namespace that are answered without a change of the connection.
-const ROOM: [&str; 5] = [
+const ROOM: [&str; 6] = [
+    "extension.room_invite",
     "extension.room_list",
     "extension.room_create",
     "extension.room_history",
@@ -76,6 +77,8 @@ pub(crate) async fn carry_out(cx: &Context, request: &Request) -> Result<Vec<Byt
         && (tasks::CHANGES.contains(&kind) || kind == "extension.task_list")
     {
         tasks::NAMESPACE
+    } else if namespace == runs::NAMESPACE && kind == runs::STREAM {
+        runs::NAMESPACE
     } else if namespace.starts_with("clawmesh.") {
         let text = format!("{kind} is no message of {namespace} in this version");
         return Err(Problem::new(Code::ValidationFailed, text).at("type").because("unknown type"));
@@ -87,6 +90,9 @@ pub(crate) async fn carry_out(cx: &Context, request: &Request) -> Result<Vec<Byt
     if own == tasks::NAMESPACE && kind != "extension.task_list" {
         return tasks::extension(cx, kind, request).await;
     }
+    if own == runs::NAMESPACE {
+        return runs::stream(cx, request).await;
+    }
     cx.shared.take(&agent, Rate::per_minute("questions", ASKS_PER_MINUTE))?;
     let told = answered(cx, kind, &payload).await?;
     Ok(vec![cx.frame(told.answering(&request.related))])
@@ -97,6 +103,7 @@ async fn answered(cx: &Context, kind: &str, payload: &At<'_>) -> Result<Told, Pr
         "extension.task_list" => tasks::list_of(cx, payload).await,
         "extension.room_list" => rooms::list(cx).await,
         "extension.room_create" => rooms::create(cx, &payload.get("config")).await,
+        "extension.room_invite" => rooms::invite(cx, payload).await,
         "extension.room_history" => rooms::history(cx, payload).await,
         "extension.room_update" => {
             let room = rooms::named(cx, payload.get("room_id").words(256)?).await?;

@@ -4,7 +4,7 @@
 //! the mesh the person that the key is for.
 
 use std::{
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -23,7 +23,7 @@ use bridge::{
     secret::Secret,
 };
 use serde_json::{Map, Value, json};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::time::timeout;
 
 use crate::{
     connect::{Member, Wish},
@@ -130,7 +130,7 @@ fn refused(problem: &Problem) -> Response {
     response
 }
 
-fn refuse(why: Intrusion) -> Response {
+pub(crate) fn refuse(why: Intrusion) -> Response {
     let text = match why {
         Intrusion::Origin => "web pages of this origin may not ask; allow it with --http-origin",
         Intrusion::Name => {
@@ -165,7 +165,7 @@ async fn read(cx: &Context, route: Route<'_>, query: &Value) -> Result<Value, Pr
         Route::Room(named) => {
             let room = rooms::named(cx, named).await?;
             let (info, set) = (rooms::look(cx, room).await?, rooms::set(cx, room).await?);
-            let mut row = rooms::row(cx.style(), &info.room, &set);
+            let mut row = rooms::row_of(cx, &info.room, &set);
             row["members"] = json!(rooms::members(cx.style(), &info));
             Ok(row)
         }
@@ -197,7 +197,7 @@ async fn write(
     match (method.as_str(), route) {
         ("POST", Route::Rooms) => {
             let (room, set) = rooms::make(cx, &body).await?;
-            Ok((StatusCode::CREATED, rooms::row(cx.style(), &room, &set)))
+            Ok((StatusCode::CREATED, rooms::row_of(cx, &room, &set)))
         }
         ("PATCH", Route::Room(named)) => {
             let room = rooms::named(cx, named).await?;
@@ -218,20 +218,13 @@ async fn write(
 }
 
 /// The key that a request shows, in one of the two ways.
-fn shown(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn shown(headers: &HeaderMap) -> Option<String> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = || {
         let (scheme, key) = text("authorization")?.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
     };
     text(KEY_HEADER).or_else(bearer).map(str::to_owned)
-}
-
-fn context(shared: &Arc<Shared>, member: Member) -> Context {
-    // Nobody hears of news.
-    let (news, _) = mpsc::channel(1);
-    let state = Arc::<Mutex<_>>::default();
-    Context { shared: shared.clone(), member: Arc::new(member), state, news }
 }
 
 /// Somebody who reads: the holder of a key, or everybody.
@@ -246,7 +239,7 @@ async fn reader(web: &Web, shared: &Arc<Shared>, key: Option<&str>) -> Result<Co
             return Err(Problem::new(Code::AuthenticationFailed, text));
         }
     };
-    Ok(context(shared, member))
+    Ok(Context::of_reader(shared, member))
 }
 
 /// Somebody who writes: the person that the key is for.
@@ -272,7 +265,7 @@ async fn writer(web: &Web, shared: &Arc<Shared>, key: Option<String>) -> Result<
     }
     // Set once: the member was made for this request.
     let _: Result<(), _> = member.agent.set(member.principal());
-    Ok(context(shared, member))
+    Ok(Context::of_reader(shared, member))
 }
 
 /// An object of JSON, or nothing.

@@ -5,7 +5,7 @@
 //! is durable. A person is an agent of the mesh as in other dialects of people. Nothing that was not done is confirmed.
 //!
 //! In reading order: `socket` (a connection), `envelope` and `fields` (frames, and what is in them), `connect` (who a client
-//! is), `state` (what its requests have at hand), `agents`, `rooms`, `chat`, `tasks` (`grace`: of agents that are gone), `git`, `approvals`, `extensions`, `http` (pages); `voice` (events to
+//! is), `state` (what its requests have at hand), `agents`, `rooms`, `chat`, `tasks` (`grace`: of agents that are gone), `git`, `approvals`, `runs`, `extensions`, `http` (pages), `spectators` (those who look on); `voice` (events to
 //! frames; `said`: messages; `arrivals`: members that come and go), `style` and `ids` (how things are called), `names`
 //! (people as agents), `problem` (refusals), `shared`, `shape` (tables of fields), `times`, `settings`, `limits`.
 
@@ -40,11 +40,13 @@ mod limits;
 mod names;
 mod problem;
 mod rooms;
+mod runs;
 mod said;
 mod settings;
 mod shape;
 mod shared;
 mod socket;
+mod spectators;
 mod state;
 mod style;
 mod tasks;
@@ -142,7 +144,8 @@ impl Dialect for ClawTank {
     }
 
     fn site(&self, _: &Desk) -> Option<Site> {
-        None
+        let style = self.voices.usual().0;
+        self.settings.on.then(|| spectators::door::site(self.shared.clone(), style))
     }
 
     fn annex(&self, _: &Desk) -> Option<Annex> {

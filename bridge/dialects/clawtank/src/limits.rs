@@ -134,6 +134,8 @@ pub(crate) const ALIASES_MAX: usize = 10_000;
 pub(crate) const AWAITED_MAX: usize = 64;
 /// And for so long.
 pub(crate) const AWAITED_FOR: Duration = Duration::from_secs(30);
+/// Requests of which a connection was told, and that it may write pieces of an answer to: the newest.
+pub(crate) const REQUESTS_MAX: usize = 256;
 /// Joins and leaves that wait for a look at their room; of more, the newest are not told, as of all presence.
 pub(crate) const NEWS_MAX: usize = 256;
 /// Rooms whose members are remembered for a moment.
@@ -146,3 +148,38 @@ pub(crate) const GRACE_SECS: u64 = 300;
 pub(crate) const WATCHED_AGENTS_MAX: usize = mesh::limits::AGENTS_PER_NODE_MAX;
 /// Claims of one agent, the newest: more than it may hold, for some have ended.
 pub(crate) const WATCHED_TASKS_MAX: usize = 32;
+
+/// Those who look on at a node (spec §10): a socket, a task and some 20 KiB each.
+pub(crate) const SPECTATORS_HERE_MAX: usize = 2_000;
+/// And in one room whose hosts say nothing of it.
+pub(crate) const SPECTATORS_DEFAULT_MAX: u64 = 1_000;
+/// Rooms of which it is known how many looked at them today: more than can be looked at now.
+pub(crate) const WATCHED_ROOMS_MAX: usize = 10_000;
+/// Rooms that strangers look for, in their words, as they were a moment ago.
+pub(crate) const LOOKS_MAX: usize = 1_024;
+/// Agents that one who comes is shown.
+pub(crate) const MEMBERS_SHOWN_MAX: usize = 100;
+/// The time in which events are gathered for one frame (spec §10).
+pub(crate) const ACTIVITY_EVERY: Duration = Duration::from_millis(500);
+/// And how many there are in it; of more, the oldest are left out.
+pub(crate) const ACTIVITY_EVENTS_MAX: usize = 100;
+/// And how many bytes they have: a frame has no more than [`MESSAGE_BYTES_MAX`].
+pub(crate) const ACTIVITY_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1_024;
+/// Frames of a room that one who looks has not taken yet: some seconds; of more, the oldest are left out. Shared by all.
+pub(crate) const STAGE_FRAMES_MAX: usize = 16;
+/// How often the settings of a room are looked at again for those who look on.
+pub(crate) const LOOKED_AT_AGAIN: Duration = Duration::from_secs(10);
+/// Agents whose names and states a room's stage remembers: of more it begins anew.
+pub(crate) const SEEN_AGENTS_MAX: usize = 4_096;
+/// Characters of the name of one who looks on (spec §10).
+pub(crate) const SPECTATOR_NAME_CHARS_MAX: usize = 50;
+/// And of what one says.
+pub(crate) const SPECTATOR_CHAT_CHARS_MAX: usize = 500;
+/// And how often, in a minute.
+pub(crate) const SPECTATOR_CHAT_PER_MINUTE: u32 = 10;
+/// And all of a room at this node: one who comes again and again is another one each time.
+pub(crate) const SPECTATOR_ROOM_CHAT_PER_MINUTE: u32 = 120;
+/// A frame that is not taken for so long ends the connection.
+pub(crate) const SPECTATOR_WRITES_WITHIN: Duration = Duration::from_secs(30);
+/// Bytes that are gathered for one write.
+pub(crate) const SPECTATOR_WRITE_BYTES: usize = 4 * 1_024;

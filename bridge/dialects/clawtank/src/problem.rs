@@ -297,6 +297,7 @@ fn of_mesh(refused: &Refused) -> Problem {
         | Refused::NotApprover
         | Refused::NoMailbox(_)
         | Refused::TakesNone(_)
+        | Refused::Stopped { .. }
         | Refused::Apart(_) => Problem::denied(text),
         Refused::Plaintext => Problem::field("data.content.text", "must be a clw1: blob")
             .instead("encrypt the text with the room's secret: the room is encrypted end to end"),

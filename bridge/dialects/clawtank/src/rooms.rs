@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bridge::seam::{
     call::{
-        CreateRoom, CreateShared, DescribeRoom, From, History, ListRooms, ListTasks, ReadDetails,
-        SetRoom,
+        CreateRoom, CreateShared, DescribeRoom, FindAgent, From, History, ListRooms, ListTasks,
+        ReadDetails, SetRoom, ShareRoom,
     },
     event::Message,
 };
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use mesh::{
     api::{
         agenda::TaskView,
-        command::{AgentView, NewRoom, RoomInfo, RoomView},
+        command::{AgentView, NewRoom, RoomInfo, RoomView, ShareAct},
     },
     name::id::RoomId,
     records::details::{Details, DetailsUpdate, RoomState},
@@ -26,7 +26,10 @@ use crate::{
     envelope::{Request, Told},
     fields::At,
     git,
-    limits::{PAGE_MAX, REPLAYED_MAX, ROOMS_LISTED_MAX, ROOMS_PER_HOUR, TASKS_LISTED_MAX},
+    limits::{
+        PAGE_MAX, REPLAYED_MAX, ROOMS_LISTED_MAX, ROOMS_PER_HOUR, SPECTATORS_DEFAULT_MAX,
+        TASKS_LISTED_MAX,
+    },
     names,
     problem::Problem,
     said::Saying,
@@ -59,7 +62,7 @@ pub(crate) struct Set {
 }
 
 impl Set {
-    fn setting(&self, name: &str) -> Option<Value> {
+    pub(crate) fn setting(&self, name: &str) -> Option<Value> {
         let own = format!("{OWN}{name}");
         let json = self.details.settings.iter().find(|(known, _)| *known == own);
         json.and_then(|(_, json)| serde_json::from_str(json).ok())
@@ -94,7 +97,7 @@ impl Set {
             "max_members": MEMBERS_MAX,
             "require_approval": false,
             "spectators_allowed": public,
-            "spectator_limit": 1_000,
+            "spectator_limit": SPECTATORS_DEFAULT_MAX,
             "announce_spectator_joins": false,
             "spectator_chat": "visible",
             "git_integration_enabled": true,
@@ -207,8 +210,13 @@ fn visibility(room: &RoomView) -> &'static str {
     if room.public { "public" } else { "private" }
 }
 
+/// A room, as it is now.
+pub(crate) fn row_of(cx: &Context, room: &RoomView, set: &Set) -> Value {
+    row(cx.style(), room, set, cx.shared.spectators.count(room.room))
+}
+
 /// A room, as `room.created` has it.
-pub(crate) fn row(style: Style, room: &RoomView, set: &Set) -> Value {
+pub(crate) fn row(style: Style, room: &RoomView, set: &Set, spectators: usize) -> Value {
     let creator = match &room.created_by {
         Some(agent) => style.user(agent, None),
         None => json!({
@@ -227,7 +235,7 @@ pub(crate) fn row(style: Style, room: &RoomView, set: &Set) -> Value {
         "state": set.state().name(),
         "encrypted": room.encrypted,
         "member_count": room.members,
-        "spectator_count": 0,
+        "spectator_count": spectators,
     });
     for name in ["project_info", "git"] {
         if let Some(value) = set.setting(name) {
@@ -240,7 +248,7 @@ pub(crate) fn row(style: Style, room: &RoomView, set: &Set) -> Value {
 /// The event of a new room. `kind`: it, or the one of a room that was changed.
 pub(crate) fn opened(style: Style, kind: &'static str, room: &RoomView, set: &Set) -> Told {
     let data = json!({
-        "room": row(style, room, set),
+        "room": row(style, room, set, 0),
         "initial_state": {
             "member_count": room.members, "spectator_count": 0, "task_count": 0, "active_tasks": 0,
         },
@@ -272,7 +280,7 @@ pub(crate) async fn rows(cx: &Context) -> Result<Vec<Value>, Problem> {
     let details = ReadDetails { rooms: ids, settings: true };
     let details = cx.shared.desk.ask(&cx.member.holder, details).await?;
     let sets = details.into_iter().map(|details| Set { details });
-    let rows = rooms.iter().zip(sets).map(|(room, set)| row(cx.style(), room, &set));
+    let rows = rooms.iter().zip(sets).map(|(room, set)| row_of(cx, room, &set));
     Ok(rows.collect())
 }
 
@@ -332,7 +340,20 @@ pub(crate) async fn changed(
     }
     cx.ask(SetRoom { room, update }).await?;
     let (info, set) = (look(cx, room).await?, set(cx, room).await?);
-    Ok(row(cx.style(), &info.room, &set))
+    Ok(row_of(cx, &info.room, &set))
+}
+
+/// Gives a private room to the key of an agent: it, and others of that key, may join from then on.
+pub(crate) async fn invite(cx: &Context, payload: &At<'_>) -> Result<Told, Problem> {
+    cx.member.rights.may(Right::CreateRoom, false)?;
+    let room = named(cx, payload.get("room_id").words(256)?).await?;
+    let at = payload.get("agent_id");
+    let found = cx.ask(FindAgent(at.words(256)?.into())).await?;
+    let found = found.into_iter().next().ok_or_else(|| at.bad("no such agent is there"))?;
+    let agent = found.agent;
+    cx.ask(ShareRoom { room, agent: agent.clone(), act: ShareAct::Give }).await?;
+    let payload = json!({"room_id": cx.style().room(room), "agent_id": &*agent});
+    Ok(answer("extension.room_invite", NAMESPACE, payload))
 }
 
 /// Closes a room of the client's key, for ever.
@@ -445,12 +466,12 @@ pub(crate) async fn page(cx: &Context, room: RoomId, wish: &At<'_>) -> Result<Va
 }
 
 /// How many are in a room, as its events say.
-pub(crate) fn state_of(members: &[AgentView]) -> Value {
+pub(crate) fn state_of(cx: &Context, room: RoomId, members: &[AgentView]) -> Value {
     let (humans, agents) = counts(members);
     json!({
         "total_members": humans + agents,
         "human_members": humans,
         "agent_members": agents,
-        "spectator_count": 0,
+        "spectator_count": cx.shared.spectators.count(room),
     })
 }

@@ -12,7 +12,7 @@ use crate::{
     envelope::{Told, cut},
     git, ids,
     limits::{ATTACHMENTS_MAX, HTML_CHARS_MAX, MENTIONS_MAX, TEXT_CHARS_MAX},
-    names,
+    names, runs,
     style::{Style, shown},
 };
 
@@ -150,6 +150,9 @@ impl<'a> Saying<'a> {
             self.as_agent(style, &own, (&mut data, &mut content), reply_to);
             "chat.agent_message"
         };
+        if self.private && runs::end_of(self.metadata).is_some() {
+            content["message_type"] = json!("cancel");
+        }
         data["content"] = content;
         let id = names::event_id(&[kind.as_bytes(), &self.message.0]);
         let told = Told::of(id, kind, self.wall_ms, data);

@@ -9,10 +9,12 @@ pub struct Settings {
     pub on: bool,
     /// How ids are written for clients that do not say.
     pub ids: Form,
+    /// Whether rooms may be looked at without a seat in them.
+    pub spectators: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { on: true, ids: Form::Prefixed }
+        Settings { on: true, ids: Form::Prefixed, spectators: true }
     }
 }

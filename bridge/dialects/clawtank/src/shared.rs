@@ -25,6 +25,7 @@ use crate::{
     },
     problem::Problem,
     settings::Settings,
+    spectators::Spectators,
     state::News,
 };
 
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     censuses: Mutex<Newest<RoomId, Arc<Counted>>>,
     /// Connections of the same agent, by their ids. Each has a place among those of the bridge.
     connections: Mutex<HashMap<AgentId, Vec<Connected>>>,
+    pub(crate) spectators: Arc<Spectators>,
 }
 
 /// A connection, and the way of events to it.
@@ -152,6 +154,7 @@ impl Shared {
             aliases: Mutex::new(Newest::new(ALIASES_MAX)),
             censuses: Mutex::new(Newest::new(CENSUSES_MAX)),
             connections: Mutex::default(),
+            spectators: Spectators::new(),
         }
     }
 

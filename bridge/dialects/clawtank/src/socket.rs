@@ -10,7 +10,7 @@ use bridge::{
     dialect::{Conversation, Heard, Manners},
     seam::{
         call::{Attach, Identity, JoinAsGuest, Leave},
-        event::{Event, Recipient},
+        event::{Event, Message, Recipient},
     },
     session::seat::Seat,
 };
@@ -31,9 +31,10 @@ use crate::{
         NEWS_MAX, PING_EVERY, REGISTER_WITHIN, ROOMS_MAX, SILENT_FOR_MAX,
     },
     problem::{Code, Problem},
-    rooms,
+    rooms, runs,
     said::Saying,
     shared::{Done, Place, Shared},
+    spectators,
     state::{Context, News, State, locked},
     style::Style,
     tasks,
@@ -61,15 +62,32 @@ pub(crate) struct Talk {
 }
 
 /// Bad frames of a short time.
-struct BadFrames {
+pub(crate) struct BadFrames {
     since: Instant,
     count: u32,
+}
+
+impl Default for BadFrames {
+    fn default() -> BadFrames {
+        BadFrames { since: Instant::now(), count: 0 }
+    }
+}
+
+impl BadFrames {
+    /// One more. `true`: it is one too many.
+    pub(crate) fn one_more(&mut self) -> bool {
+        if self.since.elapsed() > BAD_FRAMES_WITHIN {
+            *self = BadFrames::default();
+        }
+        self.count += 1;
+        self.count >= BAD_FRAMES_MAX
+    }
 }
 
 impl Talk {
     pub(crate) fn new(shared: Arc<OnceLock<Arc<Shared>>>, voices: Voices) -> Talk {
         let (news, heard) = mpsc::channel(NEWS_MAX);
-        let bad = BadFrames { since: Instant::now(), count: 0 };
+        let bad = BadFrames::default();
         Talk { shared, voices, state: Arc::default(), news, heard: Some(heard), bad }
     }
 
@@ -90,12 +108,7 @@ impl Talk {
     /// A frame that is none is answered all the same; one that sends many has to go.
     fn refuse(&mut self, seat: &mut Seat, related: &Related, problem: &Problem) {
         seat.reply(self.style().error(problem, related));
-        let now = Instant::now();
-        if now.duration_since(self.bad.since) > BAD_FRAMES_WITHIN {
-            self.bad = BadFrames { since: now, count: 0 };
-        }
-        self.bad.count += 1;
-        if self.bad.count >= BAD_FRAMES_MAX {
+        if self.bad.one_more() {
             seat.close(Ending::BadFrame);
         }
     }
@@ -111,6 +124,11 @@ impl Talk {
             let text = "the first message is connection.request";
             let problem = Problem::new(Code::AuthenticationFailed, text);
             return self.refuse(seat, &request.related, &problem);
+        }
+        if spectators::seat::is_meant(&request) {
+            let (whose, related) = ((self.state.clone(), self.style()), request.related.clone());
+            let begun = spectators::seat::begin(seat, shared, whose, request);
+            return begun.unwrap_or_else(|problem| self.refuse(seat, &related, &problem));
         }
         let wish = match Wish::of(&request) {
             Ok(wish) => wish,
@@ -522,7 +540,9 @@ async fn dispatch(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem
         "approval.request" => approvals::ask(cx, request).await,
         "approval.response" => approvals::respond(cx, request).await,
         kind @ ("spectator.connect" | "spectator.chat_message" | "chat.spectator_message") => {
-            Err(chat::not_there(kind))
+            let text = format!("{kind} is for those who look on");
+            let instead = "say chat.human_message or chat.agent_message";
+            Err(Problem::denied(text).because("member").instead(instead))
         }
         kind => {
             let text = format!("{kind} is no message of a client");
@@ -530,6 +550,24 @@ async fn dispatch(cx: &Context, request: &Request) -> Result<Vec<Bytes>, Problem
             Err(problem.at("type").because("unknown type"))
         }
     }
+}
+
+/// What a client is told of a message in the direct room of its agent and another one.
+fn between_two(shared: &Shared, state: &mut State, member: &Member, message: &Message) -> Bytes {
+    if runs::is_request(message, member.agent.get().map(|own| &**own)) {
+        state.requests.note(message.message, message.room);
+    }
+    let knows = state.namespaces.contains(runs::NAMESPACE);
+    if let Some(frame) = runs::cancelled(member.style, message).filter(|_| knows) {
+        return frame;
+    }
+    let saying = Saying::of(message, true);
+    let shown = saying.shown_in();
+    if shown != message.room {
+        let place = Place { room: message.room, message: message.message };
+        let _: bool = shared.alias(shown, message.message, place);
+    }
+    member.style.frame(saying.told(member.style))
 }
 
 impl Drop for Talk {
@@ -553,13 +591,7 @@ impl Recipient for Talk {
         let later = |event: &Event| drop(self.news.try_send(event.clone()));
         if let Event::Said(message) = event {
             if shared.desk.is_direct(message.room) {
-                let saying = Saying::of(message, true);
-                let shown = saying.shown_in();
-                if shown != message.room {
-                    let place = Place { room: message.room, message: message.message };
-                    let _: bool = shared.alias(shown, message.message, place);
-                }
-                state.own = Some(member.style.frame(saying.told(member.style)));
+                state.own = Some(between_two(shared, &mut state, &member, message));
             } else if git::may_be_commit(message.said.metadata.as_deref()) {
                 // Conflicts that it brings up.
                 later(event);
@@ -638,7 +670,13 @@ impl Conversation for Talk {
             Ok(request) => request,
             Err(Bad { related, problem }) => return self.refuse(seat, &related, &problem),
         };
-        let member = self.state().member.clone();
+        let (member, spectator) = {
+            let state = self.state();
+            (state.member.clone(), state.spectator.clone())
+        };
+        if let Some(spectator) = spectator {
+            return spectators::seat::hear(seat, &spectator, &request);
+        }
         match member {
             Some(member) => {
                 let (state, news) = (self.state.clone(), self.news.clone());

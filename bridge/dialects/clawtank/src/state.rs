@@ -19,9 +19,10 @@ use crate::{
     connect::Member,
     envelope::Told,
     ids::Form,
-    limits::{AWAITED_FOR, AWAITED_MAX},
+    limits::{AWAITED_FOR, AWAITED_MAX, REQUESTS_MAX},
     problem::Problem,
-    shared::Shared,
+    shared::{Newest, Shared},
+    spectators::talk::Spectator,
     style::Style,
 };
 
@@ -38,8 +39,32 @@ pub(crate) struct State {
     /// Namespaces of extensions that it has agreed on, or has used.
     pub(crate) namespaces: BTreeSet<&'static str>,
     pub(crate) awaited: Awaited,
+    /// Of a client that looks on and is no member.
+    pub(crate) spectator: Option<Arc<Spectator>>,
+    /// Private requests that it was told of, by all the ids that it knows them by, and their rooms.
+    pub(crate) requests: Requests,
     /// The frame that goes out in the place of the next one of an event.
     pub(crate) own: Option<Bytes>,
+}
+
+/// See [`State::requests`].
+#[derive(Debug)]
+pub(crate) struct Requests(Newest<MessageId, RoomId>);
+
+impl Default for Requests {
+    fn default() -> Requests {
+        Requests(Newest::new(REQUESTS_MAX))
+    }
+}
+
+impl Requests {
+    pub(crate) fn note(&mut self, request: MessageId, room: RoomId) {
+        self.0.put(&request, room);
+    }
+
+    pub(crate) fn get(&self, request: &MessageId) -> Option<&RoomId> {
+        self.0.get(request)
+    }
 }
 
 /// Writes whose events are on their way: their answer has told of them.
@@ -81,6 +106,13 @@ pub(crate) fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 pub(crate) type News = mpsc::Sender<Event>;
 
 impl Context {
+    /// Of somebody without a connection: he hears of no news.
+    pub(crate) fn of_reader(shared: &Arc<Shared>, member: Member) -> Context {
+        let (news, _) = mpsc::channel(1);
+        let state = Arc::<Mutex<_>>::default();
+        Context { shared: shared.clone(), member: Arc::new(member), state, news }
+    }
+
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
     }

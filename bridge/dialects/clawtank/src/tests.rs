@@ -37,6 +37,8 @@ mod git;
 mod http;
 mod registered;
 mod rooms;
+mod runs;
+mod spectators;
 mod strict;
 mod tasks;
 
@@ -85,7 +87,12 @@ impl Node {
 
     /// A connection that has said nothing.
     async fn client(&self) -> Client {
-        let (socket, _) = connect_async(format!("ws://{}/ws", self.at)).await.unwrap();
+        self.at("/ws").await
+    }
+
+    /// A connection to a path.
+    async fn at(&self, path: &str) -> Client {
+        let (socket, _) = connect_async(format!("ws://{}{path}", self.at)).await.unwrap();
         Client { socket, heard: VecDeque::new(), bare: false }
     }
 

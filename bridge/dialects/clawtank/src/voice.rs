@@ -4,7 +4,7 @@
 use bridge::seam::event::{self, Event, Frames, Message, PING};
 use bytes::Bytes;
 
-use crate::{approvals, envelope::Told, git, said::Saying, style::Style, tasks::news};
+use crate::{approvals, envelope::Told, git, said::Saying, spectators, style::Style, tasks::news};
 
 /// How clients with one form of ids are told of things.
 #[derive(Debug)]
@@ -25,6 +25,9 @@ impl event::Voice for Voice {
             Event::TaskChanged(task, change) => {
                 let told = |told: Told| self.0.in_room(told, task.room);
                 news::changed(self.0, task, change).into_iter().map(told).collect()
+            }
+            Event::Audience { room, news } => {
+                self.0.frame(spectators::talk::to_members(self.0, *room, news)).into()
             }
             Event::Heartbeat => PING.into(),
             Event::Joined { .. }
@@ -75,6 +78,7 @@ impl event::Voice for Voice {
             | Event::MayOrMayNot(_)
             | Event::KeyRevoked => true,
             Event::Heartbeat
+            | Event::Audience { .. }
             | Event::Turn { .. }
             | Event::Typing { .. }
             | Event::Presence(_)

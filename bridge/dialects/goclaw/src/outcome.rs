@@ -190,6 +190,7 @@ fn of_mesh(refused: &Refused) -> No {
             No::new(Code::AlreadyExists, text)
         }
         Refused::NotMember
+        | Refused::Stopped { .. }
         | Refused::NotLeader
         | Refused::NotApprover
         | Refused::NotEligible

@@ -104,7 +104,7 @@ fn of_mesh(refused: &Refused) -> (&'static str, String) {
         | Refused::NotEligible
         | Refused::GuestsAlone
         | Refused::NoMailbox(_) => "access_denied",
-        Refused::Apart(_) => "access_denied",
+        Refused::Apart(_) | Refused::Stopped { .. } => "access_denied",
         Refused::NotMember => "not_in_room",
         Refused::NameTaken(_) => "room_name_taken",
         Refused::AgentTaken(_) | Refused::AgentRetired(_) => "agent_id_taken",

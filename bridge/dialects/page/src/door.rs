@@ -13,13 +13,15 @@ use bridge::{config::Auth, read::Peer, secret::Secret};
 use serde_json::json;
 
 use crate::{
-    acting::{Fields, is_own_form},
+    forms::{Fields, is_own_form},
     http::{COOKIE, see, shown},
     limits::{LINK_GOOD_FOR, PERSON_BYTES_MAX, SIGNED_IN_FOR},
     shared::Shared,
     signing::NoChance,
     views,
 };
+
+const TOO_MANY: &str = "Too many attempts: try again in a minute.";
 
 /// The name of people who give none.
 const NAME: &str = "operator";
@@ -50,7 +52,7 @@ pub(crate) async fn enter(
 ) -> Response {
     let network = shared.desk.client(peer, &headers).address;
     if !shared.signing.may_try(network) {
-        return page(&shared, Some("Too many attempts: try again in a minute.".to_owned()));
+        return page(&shared, Some(TOO_MANY.to_owned()));
     }
     let Some(fields) = Fields::read(&body) else {
         return page(&shared, Some("The form could not be read.".to_owned()));
@@ -73,8 +75,10 @@ pub(crate) async fn open(
     headers: HeaderMap,
 ) -> Response {
     let network = shared.desk.client(peer, &headers).address;
-    let opened = shared.signing.may_try(network).then(|| shared.signing.opened(&secret)).flatten();
-    match opened {
+    if !shared.signing.may_try(network) {
+        return page(&shared, Some(TOO_MANY.to_owned()));
+    }
+    match shared.signing.opened(&secret) {
         // A browser that came from elsewhere shows its new cookie only to a page that this one leads to.
         Some((key, name)) => match signed_in(&shared, (peer, &headers), key, name).await {
             Ok(cookie) => (cookie, views::welcome()).into_response(),

@@ -12,7 +12,7 @@ use axum::{
 };
 use bridge::dialect::{Intrusion, Site};
 use maud::Markup;
-use mesh::name::id::RoomId;
+use mesh::name::id::{MessageId, RoomId};
 
 use crate::{
     acting, assets, door, live,
@@ -34,10 +34,13 @@ pub(crate) fn site(shared: Arc<Shared>) -> Site {
         .route("/ui/rooms", get(rooms))
         .route("/ui/rooms/{room}", get(room))
         .route("/ui/rooms/{room}/live", get(live::room))
-        .route("/ui/rooms/{room}/say", post(acting::say))
+        .route("/ui/rooms/{room}/trace/{message}", get(trace))
+        .route("/ui/rooms/{room}/{act}", post(acting::in_room))
         .route("/ui/agents", get(agents))
         .route("/ui/search", get(search))
         .route("/ui/figures", get(figures))
+        .route("/ui/agents/stop", post(acting::stop))
+        .route("/ui/agents/write", post(acting::to_agent))
         .route("/ui/live/{view}", get(live::view))
         .route("/ui/enter", post(door::enter))
         .route("/ui/enter/{secret}", get(door::open))
@@ -153,10 +156,23 @@ async fn room(
     headers: HeaderMap,
     request: Request,
 ) -> Response {
-    let before = views::room::before(request.uri().query());
+    let wanted = views::room::Wanted::of(request.uri().query());
     let view = async |person: &Arc<Person>| {
         let room = room_id(&room)?;
-        views::room::page(&shared, person, room, before).await
+        views::room::page(&shared, person, room, &wanted).await
+    };
+    shown_to(&shared, &headers, view).await
+}
+
+async fn trace(
+    State(shared): State<Arc<Shared>>,
+    Path((room, message)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    let view = async |person: &Arc<Person>| {
+        let room = room_id(&room)?;
+        let message = MessageId::from_uuid(&message).ok_or(Problem::NotFound)?;
+        views::trace::page(&shared, person, room, message).await
     };
     shown_to(&shared, &headers, view).await
 }

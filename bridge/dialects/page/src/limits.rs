@@ -40,5 +40,16 @@ pub const LIVE_PER_PERSON_MAX: usize = 16;
 pub const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A live page that says nothing for so long is told that it is alive, and its key is looked at again.
 pub const ALIVE_EVERY: Duration = Duration::from_secs(15);
-/// A person who writes stays attached for so long.
-pub const PERSON_STAYS: Duration = Duration::from_secs(30);
+/// A person who has acted stays attached for so long after the last act or the last look at a page: as long as agents without a
+/// connection may. A browser without script shows nothing more than that.
+pub const PERSON_STAYS: Duration = Duration::from_secs(600);
+/// Votes of a room that are shown: the newest.
+pub const VOTES_SHOWN: u64 = 20;
+/// Tasks of each state that are shown: the newest.
+pub const TASKS_SHOWN: usize = 50;
+/// Approvals that are shown, of a room and of all: the first that wait.
+pub const APPROVALS_SHOWN: usize = 20;
+/// Challenges that stand at a claim, and capabilities and outcomes of an envelope.
+pub const CARD_ROWS_SHOWN: usize = 20;
+/// Characters of a field of an envelope that are shown.
+pub const CARD_CHARS_SHOWN: usize = 4_000;

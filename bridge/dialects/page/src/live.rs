@@ -1,7 +1,7 @@
 //! What changes while a page is open, as server-sent events: new messages of a room as they come, and the other views whenever
 //! they look different.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Instant};
 
 use axum::{
     extract::{Path, Request, State},
@@ -13,10 +13,12 @@ use axum::{
 };
 use bridge::{
     figures::Span,
+    read::{Visitor, Watch},
     seam::call::{From, History},
 };
 use futures::{Stream, stream::unfold};
 use maud::Markup;
+use mesh::name::id::RoomId;
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -24,7 +26,7 @@ use crate::{
     limits::{ALIVE_EVERY, LOOK_EVERY, MESSAGES_SHOWN},
     shared::Shared,
     signing::Person,
-    views::{self, Problem},
+    views::{self, Problem, messages::Talk, room::may_say, side::Side},
 };
 
 /// The permits of a live page: given back when it is closed.
@@ -92,7 +94,71 @@ async fn still_valid(shared: &Shared, person: &Person) -> Option<()> {
     shared.desk.holder(person.key.clone()).await.ok().map(drop)
 }
 
-/// The messages of a room above the number that the page has.
+/// A room that somebody watches.
+struct Watching {
+    shared: Arc<Shared>,
+    person: Arc<Person>,
+    reader: Visitor,
+    watch: Watch,
+    room: RoomId,
+    /// The page has all messages up to this number.
+    after: u64,
+    /// What it has beside them.
+    side: String,
+    answers: bool,
+    /// When that was looked at, and the key.
+    looked: Option<Instant>,
+    checked: Instant,
+    _open: Open,
+}
+
+impl Watching {
+    /// The next thing that the page does not have. `None`: there is no more, and a reload says why.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.said().await? {
+                return Some(event);
+            }
+            // Words are shown as they come; what is beside them need not be drawn for each.
+            let is_due = self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
+            if is_due && let Some(event) = self.beside().await? {
+                return Some(event);
+            }
+            drop(timeout(LOOK_EVERY, self.watch.news()).await);
+            if self.checked.elapsed() >= ALIVE_EVERY {
+                still_valid(&self.shared, &self.person).await?;
+                self.shared.stays(&self.person);
+                self.checked = Instant::now();
+            }
+        }
+    }
+
+    async fn said(&mut self) -> Option<Option<Event>> {
+        let from = From::Number(self.after);
+        let call = History { room: self.room, from, limit: MESSAGES_SHOWN, before_ms: None };
+        let messages = views::room::messages(&self.shared, &self.reader, call).await.ok()?;
+        let Some(last) = messages.last() else { return Some(None) };
+        self.after = last.number.0;
+        let id = self.room.to_uuid();
+        let talk = Talk { room: &id, answers: self.answers };
+        let html = views::messages::all(&talk, &messages).into_string();
+        Some(Some(Event::default().event("said").id(self.after.to_string()).data(html)))
+    }
+
+    async fn beside(&mut self) -> Option<Option<Event>> {
+        self.looked = Some(Instant::now());
+        let side = Side::read(&self.shared, &self.reader, self.room).await.ok()?;
+        self.answers = may_say(&self.person, &side.info.room);
+        let html = side.markup(&self.person).into_string();
+        if html == self.side {
+            return Some(None);
+        }
+        self.side.clone_from(&html);
+        Some(Some(Event::default().event("side").data(html)))
+    }
+}
+
+/// The messages of a room above the number that the page has, and what is beside them.
 pub(crate) async fn room(
     State(shared): State<Arc<Shared>>,
     Path(room): Path<String>,
@@ -103,38 +169,42 @@ pub(crate) async fn room(
         Ok(found) => found,
         Err(response) => return response,
     };
-    let refused = |problem: Problem| (problem.status(), views::problem(&problem)).into_response();
-    let room = match room_id(&room) {
-        Ok(room) => room,
-        Err(problem) => return refused(problem),
-    };
-    let reader = match views::room::reader(&shared, &person, room).await {
-        Ok(reader) => reader,
-        Err(problem) => return refused(problem),
-    };
-    // Before the first look: what comes between the two is not missed.
-    let watch = match shared.desk.watch(&reader, room) {
-        Ok(watch) => watch,
-        Err(_) => return refused(Problem::NotFound),
-    };
     // A browser that was cut off says what it has.
     let seen = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
     let after = seen.or_else(|| after(request.uri().query())).unwrap_or(0);
-    let state = (shared, person, reader, watch, after, open);
-    sse(unfold(state, move |(shared, person, reader, mut watch, after, open)| async move {
-        loop {
-            let call =
-                History { room, from: From::Number(after), limit: MESSAGES_SHOWN, before_ms: None };
-            let messages = views::room::messages(&shared, &reader, call).await.ok()?;
-            if let Some(last) = messages.last().map(|message| message.number.0) {
-                let html = views::room::all(&messages).into_string();
-                let event = Event::default().event("said").id(last.to_string()).data(html);
-                return Some((Ok(event), (shared, person, reader, watch, last, open)));
-            }
-            drop(timeout(ALIVE_EVERY, watch.news()).await);
-            still_valid(&shared, &person).await?;
-        }
-    }))
+    match watching(shared, person, open, (&room, after)).await {
+        Ok(watching) => sse(unfold(watching, async |mut watching| {
+            let event = watching.next().await?;
+            Some((Ok(event), watching))
+        })),
+        Err(problem) => (problem.status(), views::problem(&problem)).into_response(),
+    }
+}
+
+async fn watching(
+    shared: Arc<Shared>,
+    person: Arc<Person>,
+    open: Open,
+    (room, after): (&str, u64),
+) -> Result<Watching, Problem> {
+    let room = room_id(room)?;
+    let reader = views::room::reader(&shared, &person, room).await?;
+    // Before the first look: what comes between the two is not missed.
+    let watch = shared.desk.watch(&reader, room).map_err(|_| Problem::NotFound)?;
+    let info = Side::read(&shared, &reader, room).await?.info;
+    Ok(Watching {
+        answers: may_say(&person, &info.room),
+        shared,
+        person,
+        reader,
+        watch,
+        room,
+        after,
+        side: String::new(),
+        looked: None,
+        checked: Instant::now(),
+        _open: open,
+    })
 }
 
 /// The number that a page has: `after=N`.

@@ -19,6 +19,7 @@ use tokio::{
 
 use crate::Page;
 
+mod acting;
 mod figures;
 mod keys;
 mod search;
@@ -315,7 +316,7 @@ async fn an_open_room_is_told_what_is_said_as_it_comes() {
     node.says(&bob, "before").await;
     let cookie = node.enter(KEY, "ada").await;
     let page = node.get(&lobby_path(), &cookie).await.body;
-    let (_, rest) = page.split_once("data-append=\"").expect("it is live");
+    let (_, rest) = page.split_once("data-room=\"").expect("it is live");
     let live = rest.split('"').next().unwrap().to_owned();
     let mut io = TcpStream::connect(node.at).await.unwrap();
     let head = format!("GET {live} HTTP/1.1\r\nhost: {}\r\ncookie: {cookie}\r\n\r\n", node.at);
@@ -352,4 +353,25 @@ async fn a_key_that_is_revoked_ends_its_pages() {
     assert_eq!(node.get("/", &cookie).await.status, 200);
     node.revoke(OTHER);
     assert_eq!(node.get("/", &cookie).await.status, 401);
+}
+
+#[tokio::test]
+async fn all_messages_of_a_room_are_found_page_by_page() {
+    let node = Node::new().await;
+    let bob = node.agent("bob", KEY).await;
+    node.bridge.desk().ask(&bob, Join(lobby())).await.unwrap();
+    let all: Vec<String> = (0..250).map(|nth| format!("message-{nth}-")).collect();
+    for text in &all {
+        node.says(&bob, text).await;
+    }
+    let cookie = node.enter(KEY, "ada").await;
+    let (mut found, mut path) = (Vec::new(), Some(lobby_path()));
+    while let Some(page) = path.take() {
+        let page = node.get(&page, &cookie).await.body;
+        let of_page: Vec<&String> = all.iter().filter(|text| page.contains(&***text)).collect();
+        found.splice(0..0, of_page);
+        let older = page.split_once("?before=").map(|(_, rest)| rest.split('"').next().unwrap());
+        path = older.map(|number| format!("{}?before={number}", lobby_path()));
+    }
+    assert_eq!(found, all.iter().collect::<Vec<_>>(), "each once, however many are of a moment");
 }

@@ -2,11 +2,15 @@
 //! order of a line, or hide a part of it, is shown as a mark.
 
 pub(crate) mod agents;
+mod cards;
 pub(crate) mod figures;
 pub(crate) mod mesh;
+pub(crate) mod messages;
 pub(crate) mod room;
 pub(crate) mod rooms;
 pub(crate) mod search;
+pub(crate) mod side;
+pub(crate) mod trace;
 
 use std::borrow::Cow;
 
@@ -84,6 +88,18 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
 fn is_hidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
+}
+
+/// Digits of a long id that are shown.
+const ID_DIGITS: usize = 8;
+
+/// An agent's id, for people: one that was drawn by its beginning.
+pub(crate) fn id(agent: &str) -> Markup {
+    let is_drawn = agent.len() == 36 && agent.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    match agent.get(..ID_DIGITS).filter(|_| is_drawn) {
+        Some(beginning) => html! { span title=(agent) { (beginning) "…" } },
+        None => html! { (plain(agent)) },
+    }
 }
 
 /// A page around its content.

@@ -76,6 +76,7 @@ impl Hub {
     /// Tells local members of an event in a room. Never blocks.
     pub fn notify(&self, room: RoomId, event: RoomEvent) {
         let is_news = is_news(&event);
+        self.show(room, &event);
         self.route(room, event);
         if is_news {
             self.watches.ring(&Watched::Room(room));

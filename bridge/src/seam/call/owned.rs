@@ -2,7 +2,7 @@
 
 use mesh::{
     api::{
-        command::{AgentFileChange, Command, Retire},
+        command::{self, AgentFileChange, Command, Retire},
         rules::{Broken, Field, Rule},
     },
     limits::AGENT_FILE_BYTES_MAX,
@@ -22,6 +22,20 @@ use crate::{
 /// Retire an agent, for ever: nobody attaches under its id again, at any node.
 #[derive(Clone, Debug)]
 pub struct RetireAgent(pub AgentId);
+
+/// Stop an agent, or all: they send nothing until they are let go. It holds for agents of the caller's key, and at nodes of which
+/// that is an operator's for all of them.
+#[derive(Clone, Debug)]
+pub struct StopAgents {
+    /// One agent; `None`: all.
+    pub agent: Option<AgentId>,
+    /// The person who stops them, for those who are refused; `None`: they are let go.
+    pub by: Option<String>,
+}
+
+/// Agents that are stopped, as far as it counts here, or the caller's key says so.
+#[derive(Clone, Copy, Debug)]
+pub struct ListStops;
 
 /// Write a file of an agent. Answered when it is durable.
 #[derive(Clone, Debug)]
@@ -53,6 +67,23 @@ impl ToMesh for RetireAgent {
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         let (key, signer) = (party.key(), party.signer().cloned());
         Ok(Command::RetireAgent(Box::new(Retire { key, agent: self.0, signer })))
+    }
+}
+
+impl ToMesh for StopAgents {
+    const ROW: Row = Row::counted(Bound::Profile);
+
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let (key, signer) = (party.key(), party.signer().cloned());
+        let StopAgents { agent, by } = self;
+        let stop = command::StopAgents { key, signer, agent, by };
+        Ok(Command::StopAgents(Box::new(stop)))
+    }
+}
+
+impl ToMesh for ListStops {
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        Ok(Command::ListStops { key: party.key() })
     }
 }
 

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::context::Context;
 use crate::format;
-use crate::lantern::heard::Heard;
 use crate::lantern::journal::{Fate, Journal, Spark, TooMuch};
 use crate::lantern::record::{Keep, Participant};
 use crate::lantern::thread::Thread;
@@ -20,6 +19,7 @@ use crate::pages::messages_up_to;
 use crate::progress;
 use crate::seq::Seq;
 use crate::table;
+use ::lantern::heard::Heard;
 
 /// Reads the whole history of a room. In an encrypted room it needs the room key.
 #[derive(Debug, clap::Args)]

@@ -15,12 +15,12 @@ use serde_json::Value;
 use crate::commands::lantern::validate::read;
 use crate::context::Context;
 use crate::format;
-use crate::lantern::METADATA;
-use crate::lantern::check::Problem;
-use crate::lantern::envelope::{self, Body, Capability, Envelope};
-use crate::lantern::verb::{Basis, Threading, Verb};
 use crate::outcome::{Failure, Outcome};
 use crate::seq::Seq;
+use ::lantern::METADATA;
+use ::lantern::check::Problem;
+use ::lantern::envelope::{self, Body, Capability, Envelope};
+use ::lantern::verb::{Basis, Threading, Verb};
 
 /// Say who you are (--name), and what you can do. Nobody vouches for it: it grants no permission.
 #[derive(Debug, clap::Args)]

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::lantern::check::check_text;
 use crate::limits::ENVELOPE_BYTES_MAX;
 use crate::outcome::{Failure, Outcome};
+use ::lantern::check::check_text;
 
 /// Check an envelope before it is sent: prints `valid`, or `invalid:` and all that is wrong, and exits 1.
 #[derive(Debug, clap::Args)]

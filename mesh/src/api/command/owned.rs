@@ -48,3 +48,38 @@ pub struct AgentFileChange {
     /// Its bytes. `None`: it is deleted, if it is there.
     pub bytes: Option<Vec<u8>>,
 }
+
+/// Agents are to be stopped, or let go.
+#[derive(Clone, Debug)]
+pub struct StopAgents {
+    /// The key that asks.
+    pub key: KeyPrint,
+    /// As in [`Command::SetProfile`](super::Command::SetProfile).
+    pub signer: Option<Arc<KeySecret>>,
+    /// One agent; `None`: all.
+    pub agent: Option<AgentId>,
+    /// The person who stops them; `None`: they are let go.
+    pub by: Option<String>,
+}
+
+/// A word that agents are stopped, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopView {
+    /// The key that says so.
+    pub key: KeyPrint,
+    /// One agent; `None`: all.
+    pub agent: Option<AgentId>,
+    /// The person.
+    pub by: String,
+    /// Unix milliseconds.
+    pub since_ms: u64,
+}
+
+/// All that counts here of agents that are stopped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stops {
+    /// The key that asks is one of this node's operators.
+    pub is_operator: bool,
+    /// Words of operators of this node, and of the key that asks.
+    pub stops: Vec<StopView>,
+}

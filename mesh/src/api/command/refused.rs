@@ -29,6 +29,14 @@ pub enum Refused {
     /// The key that owns the id has said that the agent is retired.
     #[error("agent {0:?} was retired by its key, for ever: use another id")]
     AgentRetired(AgentId),
+    /// An operator of this node, or the agent's own key, has stopped it.
+    #[error("{by} has stopped {}: nothing is sent until that is lifted", if *all { "all agents" } else { "this agent" })]
+    Stopped {
+        /// The person who has.
+        by: String,
+        /// And not this agent alone.
+        all: bool,
+    },
     /// The room takes only end-to-end encrypted content.
     #[error("the room takes end-to-end encrypted content only")]
     Plaintext,

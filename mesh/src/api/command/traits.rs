@@ -318,6 +318,11 @@ impl Command {
                 Traits::of("leave_on_record").room(leave.caller.key, leave.room)
             }
             Command::RetireAgent(retire) => Traits::of("retire_agent").bytes(retire.agent.len()),
+            Command::StopAgents(stop) => {
+                let agent = stop.agent.as_ref().map_or(0, |agent| agent.len());
+                Traits::of("stop_agents").bytes(agent + stop.by.as_ref().map_or(0, String::len))
+            }
+            Command::ListStops { .. } => Traits::of("list_stops").asks(),
             Command::ChangeAgentFile(change) => {
                 let bytes = change.bytes.as_ref().map_or(0, Vec::len);
                 Traits::of("change_agent_file")
@@ -440,7 +445,7 @@ impl Outcome {
             Outcome::Tasks(_) | Outcome::TaskRecord(_) => Promise::None,
             Outcome::Once(_) => Promise::Durable,
             Outcome::Approval(_) | Outcome::Decided(_) => Promise::Durable,
-            Outcome::Approvals(_) => Promise::None,
+            Outcome::Stops(_) | Outcome::Approvals(_) => Promise::None,
             Outcome::Receipts(_) => Promise::None,
             Outcome::Stamps(_) => Promise::Durable,
             Outcome::Account(_) | Outcome::Claims(_) => Promise::None,
@@ -478,6 +483,7 @@ impl Refused {
             Refused::NotMember => Reason::Overtaken,
             Refused::NameTaken(_) => Reason::Rules,
             Refused::AgentTaken(_) | Refused::AgentRetired(_) => Reason::Rules,
+            Refused::Stopped { .. } => Reason::Rules,
             Refused::Plaintext => Reason::Rules,
             Refused::TooLarge { .. } => Reason::Limit,
             Refused::Field(_) => Reason::Rules,

@@ -9,7 +9,10 @@ use crate::{
     directory::direct::Stage,
     fold::act::Spoken,
     limits::{ACTS_BYTES_MAX, EPHEMERAL_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
-    name::id::{KeyPrint, LocalRef, RoomId},
+    name::{
+        agent::is_person,
+        id::{KeyPrint, LocalRef, RoomId},
+    },
     wire::{
         acts::{ElectionAct, KeyTerms, TaskAct, VoteAct},
         approval::ApprovalAct,
@@ -62,9 +65,33 @@ impl Known {
         keys.terms(key).filter(|terms| !terms.is_over(self.cx.now.wall_ms)).cloned()
     }
 
+    /// Whether this one is an operator of this node.
+    pub(crate) fn is_operator(&self, key: KeyPrint) -> bool {
+        self.config.operators.iter().any(|operator| self.directory.current(*operator) == key)
+    }
+
+    /// Whether nobody has stopped an agent: it may send something. An operator's word about all agents is not about people of
+    /// the operator's own key: somebody has to be able to say why.
+    pub(crate) fn may_send(&self, caller: &Caller) -> Result<(), Refused> {
+        let keys = self.directory.keys();
+        let operators = self.config.operators.iter().map(|key| self.directory.current(*key));
+        let counts = operators.chain([caller.key]).filter(|key| !keys.is_revoked(*key));
+        for key in counts {
+            if let Some(stop) = self.stopped.said(key, &caller.agent) {
+                return Err(Refused::Stopped { by: stop.by.clone(), all: false });
+            }
+            let is_own_person = key == caller.key && is_person(&caller.agent);
+            if let Some(stop) = self.stopped.said_of_all(key).filter(|_| !is_own_person) {
+                return Err(Refused::Stopped { by: stop.by.clone(), all: true });
+            }
+        }
+        Ok(())
+    }
+
     /// The caller's record, if it may do something in a room that is for its members alone.
     pub(crate) fn may_act(&self, caller: &Caller, room: RoomId) -> Result<AgentRecord, Refused> {
         let record = self.caller(caller)?;
+        self.may_send(caller)?;
         self.may_read(&caller.reader(), room)?;
         self.may_write(room)?;
         if record.rooms.contains_key(&room) { Ok(record) } else { Err(Refused::NotMember) }

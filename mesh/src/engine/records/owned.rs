@@ -9,15 +9,31 @@ use super::{
 };
 use crate::{
     api::{
-        command::{AgentFileChange, Outcome, Refused, Retire},
+        command::{AgentFileChange, Outcome, Refused, Retire, StopAgents, StopView, Stops},
         rules::{self, Broken, Field, Rule},
     },
     engine::known::Known,
-    limits::{AGENT_FILE_BYTES_MAX, AGENT_FILE_NAME_BYTES_MAX, KEY_FILES_BYTES_MAX},
+    limits::{
+        AGENT_FILE_BYTES_MAX, AGENT_FILE_NAME_BYTES_MAX, AGENT_ID_BYTES_MAX, KEY_FILES_BYTES_MAX,
+        STOPPER_BYTES_MAX,
+    },
     name::id::{AgentId, KeyPrint},
-    records::{agent_files, retired},
+    records::{agent_files, retired, stopped},
     wire::record::{Draft, RecordKey},
 };
+
+/// Agents that are stopped, as far as it counts here or a key says so.
+pub(crate) fn list_stops(known: &Known, key: KeyPrint) -> Outcome {
+    let is_shown = |of: KeyPrint| of == key || known.is_operator(of);
+    let stops = known.stopped.all().filter(|stop| is_shown(stop.key)).map(|stop| StopView {
+        key: stop.key,
+        agent: stop.agent.clone(),
+        by: stop.by.clone(),
+        since_ms: stop.since_ms,
+    });
+    let stops = stops.collect();
+    Outcome::Stops(Box::new(Stops { is_operator: known.is_operator(key), stops }))
+}
 
 impl Records {
     /// Nobody attaches under this id again.
@@ -26,6 +42,27 @@ impl Records {
         owns(known, key, &agent)?;
         if !known.directory.proofs().is_retired(&agent) {
             self.write_open(known, (key, signer.as_deref()), retired::draft(&agent))?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Agents are stopped, or let go.
+    pub(crate) fn stop(&mut self, known: &mut Known, stop: StopAgents) -> Result<Outcome, Refused> {
+        let StopAgents { key, signer, agent, by } = stop;
+        if let Some(by) = &by {
+            rules::within(Field::Name, by, STOPPER_BYTES_MAX)?;
+        }
+        if let Some(agent) = &agent {
+            rules::within(Field::AgentId, agent, AGENT_ID_BYTES_MAX)?;
+        }
+        let said = match &agent {
+            Some(agent) => known.stopped.said(key, agent),
+            None => known.stopped.said_of_all(key),
+        };
+        // Said once more it stays as it was said first, and one that was not stopped is let go without a record.
+        if said.is_some() != by.is_some() {
+            let draft = stopped::draft(agent.as_ref(), by.as_deref());
+            self.write_open(known, (key, signer.as_deref()), draft)?;
         }
         Ok(Outcome::Done)
     }

@@ -61,14 +61,19 @@ fn no_turn_passes_to_a_guest_at_any_node() {
     let eve = world.nodes[0].attach("eve", false, KEY).expect("free");
     world.ask(0, guest(&eve, room)).expect("public");
     world.carry();
+    // The guest stands between the two.
+    let leave = Command::Leave { caller: callers[0].clone(), room };
+    world.ask(0, leave).expect("a member");
+    world.ask(0, member(&callers[0], room)).expect("public");
+    world.carry();
     for n in 0..2 {
-        let all = [("agent0", false), ("agent1", false), ("eve", true)];
+        let all = [("agent1", false), ("eve", true), ("agent0", false)];
         assert_eq!(members(&mut world, n, room), all.map(|(agent, is)| (agent.to_owned(), is)));
     }
     for (speaker, next) in [(0, "agent1"), (1, "agent0"), (0, "agent1"), (1, "agent0")] {
         says(&mut world, speaker, &callers[speaker]);
         assert_eq!(holders(&world, room), [Some(next.into()), Some(next.into())]);
-        assert_eq!(order(&world, 1).expect("they are told"), ["agent0", "agent1"]);
+        assert_eq!(order(&world, 1).expect("they are told"), ["agent1", "agent0"]);
     }
     // Its words are heard, and leave the turn where it is.
     world.told.iter_mut().for_each(Vec::clear);

@@ -57,6 +57,10 @@ fn history_is_the_delivery_log() {
     assert_eq!(newest(2, Some(5_000)), [3, 4], "written at 3 s and 4 s");
     assert_eq!(newest(100, None).len(), 10);
     assert_eq!(newest(0, None), []);
+    let below = |number, limit| numbers(&reader.page_below(ROOM, limit, Number(number)).unwrap());
+    assert_eq!(below(8, 3), [5, 6, 7]);
+    assert_eq!(below(3, 100), [1, 2]);
+    assert_eq!((below(1, 9), below(0, 9), below(99, 2)), (vec![], vec![], vec![9, 10]));
     assert_eq!(reader.tip(ROOM).unwrap(), Number(10));
     assert_eq!(reader.tip(RoomId([9; 16])).unwrap(), Number::ZERO);
     let row = &reader.page_since(ROOM, Number(2), 1).unwrap()[0];

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use bridge::seam::{
-    call::{ListAttached, ListNodes},
+    call::{ListAttached, ListNodes, ListStops},
     principal::is_principal,
 };
 use maud::{Markup, html};
-use mesh::{api::command::AgentView, wire::roster::Status};
+use mesh::{
+    api::command::{AgentView, StopView, Stops},
+    wire::roster::Status,
+};
 
-use super::{Problem, layout, mesh::name_of, plain};
+use super::{Problem, id, layout, mesh::name_of, plain};
 use crate::{limits::AGENTS_SHOWN, shared::Shared, signing::Person, times};
 
 pub(crate) async fn page(shared: &Shared, person: &Arc<Person>) -> Result<Markup, Problem> {
@@ -44,17 +47,72 @@ fn by(agent: &AgentView) -> &'static str {
     }
 }
 
+/// Stopping all agents, and what is stopped.
+fn stopping(person: &Person, stops: &Stops) -> Markup {
+    let of_all = |stop: &&StopView| stop.agent.is_none();
+    let own = stops.stops.iter().filter(of_all).any(|stop| stop.key == person.holder.key());
+    html! {
+        @for stop in stops.stops.iter().filter(of_all) {
+            p.problem role="status" { (plain(&stop.by)) " has stopped all agents" @if stop.key == person.holder.key() && !stops.is_operator { " of your key" } ", " (times::moment(stop.since_ms)) }
+        }
+        @if person.holder.standing().may_write() {
+            form.act method="post" action="/ui/agents/stop" {
+                input type="hidden" name="form" value=(person.form);
+                input type="hidden" name="who" value="all";
+                @if own { button #go-all name="do" value="go" { "Let all go" } }
+                @else if stops.is_operator { button #stop-all name="do" value="stop" title="They send nothing until you let them go; people of your key still do" { "Stop all agents" } }
+                @else { button #stop-all name="do" value="stop" { "Stop all agents of your key" } }
+            }
+        }
+    }
+}
+
+/// Stops an agent, or lets it go, where the person's key may.
+fn stop(person: &Person, agent: &AgentView, stops: &Stops) -> Markup {
+    let key = person.holder.key();
+    let is_own = agent.key == key;
+    let said =
+        stops.stops.iter().any(|stop| stop.key == key && stop.agent.as_ref() == Some(&agent.agent));
+    let (word, name) = if said { ("go", "Let go") } else { ("stop", "Stop") };
+    html! {
+        @if (is_own || stops.is_operator) && agent.agent != person.agent() {
+            form method="post" action="/ui/agents/stop" {
+                input type="hidden" name="form" value=(person.form);
+                input type="hidden" name="who" value="one";
+                input type="hidden" name="agent" value=(agent.agent);
+                button #(format!("{word}-{}", agent.agent)) name="do" value=(word) aria-label=(format!("{name}: {}", plain(&agent.name))) { (name) }
+            }
+        }
+    }
+}
+
+/// Opens the direct room of the person and an agent. Nobody writes to oneself.
+fn write_to(person: &Person, agent: &AgentView) -> Markup {
+    html! {
+        @if agent.agent != person.agent() {
+            form method="post" action="/ui/agents/write" {
+                input type="hidden" name="form" value=(person.form);
+                input type="hidden" name="agent" value=(agent.agent);
+                button #(format!("write-{}", agent.agent)) aria-label=(format!("Write to {}", plain(&agent.name))) { "Write" }
+            }
+        }
+    }
+}
+
 /// The part that changes.
 pub(crate) async fn content(shared: &Shared, person: &Person) -> Result<Markup, Problem> {
     let agents = shared.desk.ask(&person.holder, ListAttached { limit: AGENTS_SHOWN }).await?;
     let nodes = shared.desk.ask(&person.holder, ListNodes).await?;
     let own = person.holder.key();
+    let stops = shared.desk.ask(&person.holder, ListStops).await?;
+    let writes = person.holder.standing().may_write();
     Ok(html! {
         h1 { "Agents" }
+        (stopping(person, &stops))
         @if agents.is_empty() { p { "Nobody is attached." } }
         @else { div.wide { table {
             caption { "Attached to any node now" }
-            thead { tr { th scope="col" { "Agent" } th scope="col" { "Node" } th scope="col" { "Doing" } th scope="col" { "By" } th scope="col" { "Can do" } th scope="col" { "Last active" } } }
+            thead { tr { th scope="col" { "Agent" } th scope="col" { "Node" } th scope="col" { "Doing" } th scope="col" { "By" } th scope="col" { "Can do" } th scope="col" { "Last active" } @if writes { th scope="col" { "Act" } } } }
             tbody {
                 @for agent in &agents {
                     tr {
@@ -62,16 +120,20 @@ pub(crate) async fn content(shared: &Shared, person: &Person) -> Result<Markup, 
                             (plain(&agent.name))
                             @if agent.verified { " " span.tag.good title="The key that owns this id says itself that it was shown at this node" { "verified" } }
                             @if agent.key == own { " " span.tag { "your key" } }
-                            br; span.quiet { (plain(&agent.agent)) }
+                            @if let Some(stop) = stops.stops.iter().find(|stop| stop.agent.as_ref() == Some(&agent.agent)) {
+                                " " span.tag.bad { "stopped by " (plain(&stop.by)) }
+                            }
+                            br; span.quiet { (id(&agent.agent)) }
                         }
-                        td { (plain(&name_of(&nodes, agent.node))) }
-                        td {
+                        td data-th="Node" { (plain(&name_of(&nodes, agent.node))) }
+                        td data-th="Doing" {
                             (status(agent))
                             @if let Some(detail) = &agent.presence.detail { br; span.quiet { (plain(detail)) } }
                         }
-                        td { (by(agent)) }
-                        td { @for word in agent.capabilities.iter().take(8) { span.tag { (plain(word)) } " " } @if agent.capabilities.len() > 8 { "…" } }
-                        td { (times::moment(agent.last_active_ms)) }
+                        td data-th="By" { (by(agent)) }
+                        td data-th="Can do" { @for word in agent.capabilities.iter().take(8) { span.tag { (plain(word)) } " " } @if agent.capabilities.len() > 8 { "…" } }
+                        td data-th="Last active" { (times::moment(agent.last_active_ms)) }
+                        @if writes { td.acts { (write_to(person, agent)) (stop(person, agent, &stops)) } }
                     }
                 }
             }

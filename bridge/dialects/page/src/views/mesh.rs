@@ -98,11 +98,11 @@ pub(crate) async fn content(shared: &Shared, person: &Person) -> Result<Markup, 
                     @let standing = Standing::of(node);
                     tr {
                         th scope="row" { (plain(&name_of(&nodes, node.node))) @if node.founder { " " span.tag { "founder" } } }
-                        td { span.dot.(standing.class()) {} " " (standing.word()) }
-                        td { @if node.me { "–" } @else if let Some(ago) = node.heard_ago { (times::span(ago.as_secs())) " ago" } @else { "not since this node's start" } }
-                        td { (agents.iter().filter(|agent| agent.node == node.node).count()) }
-                        td { @if let Some(about) = &node.about { (plain(&about.version)) } @else { "unknown" } }
-                        td { (times::moment(node.since_ms)) }
+                        td data-th="Standing" { span.dot.(standing.class()) {} " " (standing.word()) }
+                        td data-th="Last heard" { @if node.me { "–" } @else if let Some(ago) = node.heard_ago { (times::span(ago.as_secs())) " ago" } @else { "not since this node's start" } }
+                        td data-th="Agents" { (agents.iter().filter(|agent| agent.node == node.node).count()) }
+                        td data-th="Version" { @if let Some(about) = &node.about { (plain(&about.version)) } @else { "unknown" } }
+                        td data-th="Member since" { (times::moment(node.since_ms)) }
                     }
                 }
             }
@@ -119,8 +119,8 @@ fn picture(nodes: &[MemberStatus]) -> Markup {
         return html! {};
     }
     let place = |nth: usize| {
-        let angle =
-            std::f64::consts::TAU * nth as f64 / others.len() as f64 - std::f64::consts::FRAC_PI_2;
+        // From the left on: two others stand beside this one, and no line goes through a name.
+        let angle = std::f64::consts::TAU * nth as f64 / others.len() as f64 - std::f64::consts::PI;
         (180.0 + 130.0 * angle.cos(), 120.0 + 85.0 * angle.sin())
     };
     html! {

@@ -15,7 +15,7 @@ use mesh::{
 
 use super::{Problem, layout, plain, rooms::name};
 use crate::{
-    acting::Fields,
+    forms::Fields,
     limits::{FOUND_CHARS_SHOWN, FOUND_SHOWN},
     shared::Shared,
     signing::Person,

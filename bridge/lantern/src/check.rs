@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::lantern::verb::{Basis, Threading, Verb};
-use crate::lantern::{SELF_ATTESTED, VERSIONS, number, number_of_name};
 use crate::limits::PROBLEMS_MAX;
+use crate::verb::{Basis, Threading, Verb};
+use crate::{SELF_ATTESTED, VERSIONS, number, number_of_name};
 
 /// Something that is wrong with an envelope, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]

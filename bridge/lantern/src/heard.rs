@@ -6,9 +6,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::lantern::envelope::Capability;
-use crate::lantern::verb::{Basis, Verb};
-use crate::lantern::{VERSIONS, number, number_of_name};
+use crate::envelope::Capability;
+use crate::verb::{Basis, Verb};
+use crate::{VERSIONS, number, number_of_name};
 
 /// A LANTERN message.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::lantern::check::{Problem, check};
-use crate::lantern::verb::{Basis, Verb};
-use crate::lantern::{SELF_ATTESTED, VERSION};
+use crate::check::{Problem, check};
+use crate::verb::{Basis, Verb};
+use crate::{SELF_ATTESTED, VERSION};
 
 /// An agent's introduction of itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]

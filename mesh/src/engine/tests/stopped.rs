@@ -1,0 +1,127 @@
+//! Agents that operators, or their own keys, stop.
+
+use super::{
+    pairs::signer,
+    world::{STEP, World},
+    *,
+};
+use crate::api::command::{StopAgents, Stops};
+
+const OPERATORS: KeyPrint = PRINTS[1];
+const ANNS: KeyPrint = PRINTS[2];
+const BOBS: KeyPrint = PRINTS[3];
+
+fn stop(key: KeyPrint, agent: Option<&str>, by: Option<&str>) -> Command {
+    let (agent, by) = (agent.map(Into::into), by.map(str::to_owned));
+    Command::StopAgents(Box::new(StopAgents { key, signer: signer(key), agent, by }))
+}
+
+fn stopped(by: &str, all: bool) -> Refused {
+    Refused::Stopped { by: by.to_owned(), all }
+}
+
+/// Three nodes: two were started with the operator's key.
+fn world() -> World {
+    let mut world = World::new(3);
+    for n in 0..2 {
+        world.nodes[n].engine.known.config.operators = [OPERATORS].into();
+    }
+    world.link();
+    world
+}
+
+impl World {
+    fn speaks(&mut self, n: usize, by: &Caller) -> Option<Refused> {
+        let lobby = self.lobby();
+        self.says(n, by, lobby, "x").err()
+    }
+
+    fn stops(&mut self, n: usize, key: KeyPrint) -> Stops {
+        match self.ask(n, Command::ListStops { key }) {
+            Ok(Outcome::Stops(stops)) => *stops,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_stopped_agent_sends_nothing_until_it_is_let_go_at_any_node_of_the_operator() {
+    let mut world = world();
+    let ann = world.come(0, "ann", ANNS);
+    let bob = world.come(1, "bob", BOBS);
+    for (n, by) in [(0, &ann), (1, &bob)] {
+        let lobby = world.lobby();
+        world.ask(n, Command::Join { caller: by.clone(), room: lobby }).expect("it is public");
+    }
+    world.pass(STEP * 5);
+    // At another node than the agent's.
+    world.ask(1, stop(OPERATORS, Some("ann"), Some("ada"))).expect("an operator");
+    world.pass(STEP * 5);
+    assert_eq!(world.speaks(0, &ann), Some(stopped("ada", false)));
+    assert_eq!(world.speaks(1, &bob), None, "others go on");
+    let lobby = world.lobby();
+    let direct =
+        Command::OpenDirect { caller: ann.clone(), signer: None, agent: "bob".into(), task: None };
+    assert_eq!(world.ask(0, direct).err(), Some(stopped("ada", false)));
+    let elect = Command::ElectLeader { caller: ann.clone(), room: lobby };
+    assert_eq!(world.ask(0, elect).err(), Some(stopped("ada", false)));
+    world.ask(0, Command::Leave { caller: ann.clone(), room: lobby }).expect("it may go");
+    world.ask(0, Command::Join { caller: ann.clone(), room: lobby }).expect("and read");
+    let shown = world.stops(0, OPERATORS);
+    assert!(shown.is_operator && shown.stops.len() == 1, "{shown:?}");
+    assert_eq!(shown.stops[0].agent.as_deref(), Some("ann"));
+    assert!(!world.stops(0, ANNS).is_operator);
+    world.restart_reading(0);
+    world.nodes[0].engine.known.config.operators = [OPERATORS].into();
+    let ann = world.come(0, "ann", ANNS);
+    let may = |world: &World| world.nodes[0].engine.known.may_send(&ann);
+    assert_eq!(may(&world), Err(stopped("ada", false)), "after a start, too");
+    world.ask(1, stop(OPERATORS, Some("ann"), None)).expect("it is let go");
+    world.pass(STEP * 5);
+    assert_eq!(may(&world), Ok(()));
+}
+
+#[test]
+fn all_agents_are_stopped_where_the_operator_is_one_and_its_own_people_are_not() {
+    let mut world = world();
+    let ann = world.come(0, "ann", ANNS);
+    let person = format!("u-{}-ada", &OPERATORS.to_string()[..16]);
+    let person = world.come(0, &person, OPERATORS);
+    let bot = world.come(1, "bot", OPERATORS);
+    let carl = world.come(2, "carl", BOBS);
+    world.pass(STEP * 5);
+    for (n, by) in [(0, &ann), (0, &person), (1, &bot), (2, &carl)] {
+        let lobby = world.lobby();
+        world.ask(n, Command::Join { caller: by.clone(), room: lobby }).expect("it is public");
+    }
+    world.ask(0, stop(OPERATORS, None, Some("ada"))).expect("an operator");
+    world.pass(STEP * 5);
+    assert_eq!(world.speaks(0, &ann), Some(stopped("ada", true)));
+    assert_eq!(world.speaks(1, &bot), Some(stopped("ada", true)));
+    assert_eq!(world.speaks(0, &person), None, "somebody has to say why");
+    assert_eq!(world.speaks(2, &carl), None, "a node that does not go by this operator");
+    world.ask(1, stop(OPERATORS, None, None)).expect("all are let go");
+    world.pass(STEP * 5);
+    assert_eq!(world.speaks(0, &ann), None);
+    assert_eq!(world.speaks(1, &bot), None);
+}
+
+#[test]
+fn a_key_that_is_no_operators_stops_its_own_agents_and_no_others() {
+    let mut world = world();
+    let ann = world.come(0, "ann", ANNS);
+    let bob = world.come(1, "bob", BOBS);
+    for (n, by) in [(0, &ann), (1, &bob)] {
+        let lobby = world.lobby();
+        world.ask(n, Command::Join { caller: by.clone(), room: lobby }).expect("it is public");
+    }
+    for agent in [None, Some("ann"), Some("bob")] {
+        world.ask(1, stop(BOBS, agent, Some("bob's person"))).expect("it is a word of its own");
+    }
+    world.pass(STEP * 5);
+    assert_eq!(world.speaks(0, &ann), None);
+    assert_eq!(world.speaks(1, &bob), Some(stopped("bob's person", false)));
+    assert!(world.stops(0, OPERATORS).stops.is_empty(), "it counts for nobody there");
+    let long = "x".repeat(crate::limits::STOPPER_BYTES_MAX + 1);
+    assert!(world.ask(1, stop(BOBS, None, Some(&long))).is_err());
+}
