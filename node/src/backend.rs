@@ -1,6 +1,6 @@
 //! The bridge's way to the engine, and to the store.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use bridge::{
     Reply,
@@ -65,9 +65,17 @@ pub(crate) struct FromStore {
 }
 
 impl FromStore {
-    /// The part of a store that is of one mesh, with all that its engine knows of its authors and their requests.
-    pub(crate) fn new(reader: Reader, index: Index, mesh: MeshId, engine: &Engine) -> FromStore {
-        FromStore { reader, mesh, proofs: engine.proofs(), fates: engine.fates(), index }
+    /// The part of a store that is of one mesh, with all that its engine knows of its authors and their requests; and the index
+    /// of words beside it, which somebody is to keep.
+    pub(crate) fn new(
+        reader: &Reader,
+        dir: &Path,
+        mesh: MeshId,
+        engine: &Engine,
+    ) -> (FromStore, Index) {
+        let index = Index::beside(dir, reader.clone());
+        let (reader, proofs, fates) = (reader.clone(), engine.proofs(), engine.fates());
+        (FromStore { reader, mesh, proofs, fates, index: index.clone() }, index)
     }
 
     fn convert(&self, room: RoomId, row: store::Row) -> Row {

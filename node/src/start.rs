@@ -32,7 +32,7 @@ use mesh::{
 use net::{Inbox, Net, StartError};
 use page::Page;
 use protocol::operator::Status;
-use store::{Store, search::Index};
+use store::Store;
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::{mpsc, watch},
@@ -228,8 +228,7 @@ impl Parts {
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected, meters, clocks) =
             <(Arc<PulseCell>, Arc<Connected>, Arc<Meters>, Arc<Clocks>)>::default();
-        let index = Index::beside(dir.path(), reader.clone());
-        let stored = FromStore::new(reader.clone(), index.clone(), mesh, &engine);
+        let (stored, index) = FromStore::new(&reader, dir.path(), mesh, &engine);
         let Clients { hub, bridge, counts, overseer } =
             Clients::new(mesh, config, extra, stored, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));

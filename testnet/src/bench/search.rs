@@ -88,8 +88,7 @@ pub(super) async fn search(run: &Run) -> Result<Vec<Figure>> {
 /// The first page.
 async fn first(asker: &mut Connection, text: &str) -> Result<Vec<Value>> {
     let mut found = asker.call("search", &json!({ "text": text, "limit": 20 })).await?;
-    match found["messages"].take() {
-        Value::Array(messages) => Ok(messages),
-        other => anyhow::bail!("a search is answered {other}"),
-    }
+    let messages =
+        found["messages"].as_array_mut().context("a search is answered with messages")?;
+    Ok(std::mem::take(messages))
 }

@@ -263,11 +263,7 @@ impl Turn {
                 let room = page.room_id.clone();
                 self.at(seat, &room, |turn, seat, room| turn.history(seat, room, &page));
             }
-            Request::RoomTip(tip) => self.at(seat, &tip.room_id, |turn, seat, room| {
-                turn.ask(seat, Tip(room), move |voice, tip| {
-                    Frame::RoomTip(RoomTipResult { room_id: voice.name(room), seq: tip.0 })
-                });
-            }),
+            Request::RoomTip(tip) => self.at(seat, &tip.room_id, Turn::room_tip),
             Request::Search(search) => self.search(seat, search),
             Request::Replay(replay) => self.replay(seat, &replay),
             Request::GetReceipts(ask) => self.get_receipts(seat, &ask),
@@ -303,6 +299,12 @@ impl Turn {
             Request::ListSubscriptions(list) => self.list_subscriptions(seat, &list),
             Request::EnableSubscription(wish) => self.enable(seat, wish.subscription_id),
         }
+    }
+
+    fn room_tip(self, seat: &mut Seat, room: RoomId) {
+        self.ask(seat, Tip(room), move |voice, tip| {
+            Frame::RoomTip(RoomTipResult { room_id: voice.name(room), seq: tip.0 })
+        });
     }
 
     fn register(self, seat: &mut Seat, register: Register) {

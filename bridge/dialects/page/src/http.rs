@@ -137,8 +137,7 @@ async fn figures(
     request: Request,
 ) -> Response {
     let span = views::figures::span(request.uri().query());
-    shown_to(&shared, &headers, async |person| views::figures::page(&shared, person, span).await)
-        .await
+    shown_to(&shared, &headers, async |person| views::figures::page(&shared, person, span)).await
 }
 
 async fn search(

@@ -25,11 +25,7 @@ fn word(span: Span) -> &'static str {
     }
 }
 
-pub(crate) async fn page(
-    shared: &Shared,
-    person: &Arc<Person>,
-    span: Span,
-) -> Result<Markup, Problem> {
+pub(crate) fn page(shared: &Shared, person: &Arc<Person>, span: Span) -> Result<Markup, Problem> {
     let content = content(shared, person, span)?;
     let samples = shared.desk.figures(&person.holder)?.all(span);
     let live = match span {
@@ -58,11 +54,14 @@ pub(crate) fn content(shared: &Shared, person: &Person, span: Span) -> Result<Ma
     })
 }
 
+/// The value of a line at a sample. `None`: there is none.
+type Value = fn(&Sample) -> Option<f64>;
+
 /// Something that is drawn: one line, or two.
 struct Curve {
     title: &'static str,
     unit: &'static str,
-    lines: Vec<(&'static str, fn(&Sample) -> Option<f64>)>,
+    lines: Vec<(&'static str, Value)>,
 }
 
 const MIB: f64 = (1 << 20) as f64;
@@ -113,7 +112,7 @@ fn plot(curve: &Curve, samples: &[Sample], span: Span) -> Markup {
     let values = curve.lines.iter().flat_map(|(_, of)| samples.iter().filter_map(of));
     let top = round_up(values.fold(0.0, f64::max));
     let newest = samples.last();
-    let last = |of: fn(&Sample) -> Option<f64>| newest.and_then(of).map_or("–".to_owned(), short);
+    let last = |of: Value| newest.and_then(of).map_or("–".to_owned(), short);
     let summary =
         curve.lines.iter().map(|(name, of)| format!("{name}: {} {}", last(*of), curve.unit));
     let summary = summary.collect::<Vec<_>>().join(", ");
@@ -142,7 +141,7 @@ fn plot(curve: &Curve, samples: &[Sample], span: Span) -> Markup {
 }
 
 /// The line of a curve. It is broken where there is no value, or no sample.
-fn path(samples: &[Sample], of: fn(&Sample) -> Option<f64>, top: f64, span: Span) -> String {
+fn path(samples: &[Sample], of: Value, top: f64, span: Span) -> String {
     let (mut path, mut before) = (String::new(), None);
     let Some(newest) = samples.last().map(|sample| sample.at_ms) else { return path };
     let lasts = span.lasts().as_secs_f64() * 1_000.0;
@@ -182,7 +181,7 @@ fn short(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0}"),
         v if v >= 10.0 => format!("{v:.1}"),
-        v if v == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         v => format!("{v:.2}"),
     }
 }

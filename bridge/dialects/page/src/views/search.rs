@@ -55,7 +55,7 @@ impl Asked {
     }
 
     /// The query of the page that goes on from a message.
-    fn from_there(&self, next: Spot) -> String {
+    fn going_on(&self, next: Spot) -> String {
         let fields = [
             ("text", &self.text),
             ("room", &self.room),
@@ -170,7 +170,7 @@ fn results(asked: &Asked, found: &FoundPage, rooms: &BTreeMap<RoomId, String>) -
             p role="status" { @if found.next.is_some() { "Nothing was found so far." } @else { "Nothing was found." } }
         }
         section aria-label="Messages" { @for message in &found.messages { (one(message, rooms)) } }
-        @if let Some(next) = found.next { p { a rel="next" href=(format!("/ui/search?{}", asked.from_there(next))) { "Older messages" } } }
+        @if let Some(next) = found.next { p { a rel="next" href=(format!("/ui/search?{}", asked.going_on(next))) { "Older messages" } } }
     }
 }
 
@@ -207,7 +207,7 @@ mod tests {
         assert!(asked.after.is_none() && !asked.is_nothing());
         assert!(Asked::read(None).is_nothing() && Asked::read(Some("text=%zz")).is_nothing());
         assert_eq!((day("1970-01-02"), day("soon"), day("")), (Some(86_400_000), None, None));
-        let next = asked.from_there(Spot {
+        let next = asked.going_on(Spot {
             wall_ms: 1,
             room: RoomId([7; 16]),
             number: mesh::name::number::Number(3),
