@@ -287,8 +287,9 @@ pub const ANNOUNCE_LOOKED_AT_MAX: usize = 512;
 pub const ANNOUNCE_TEXT_BYTES_MAX: usize = 16 * 1024;
 /// Agents for which the operator names a room to announce in: a file that is read once.
 pub const ANNOUNCE_ROOMS_MAX: usize = 1_000;
-/// News of tasks that a dialect without seats has not heard yet: of a few hundred tasks that change at once.
-pub const OVERHEARD_MAX: usize = 1_024;
+/// News of rooms that a dialect without seats has not heard yet: of a few thousand messages, and of some hundred tasks that
+/// change at once.
+pub const OVERHEARD_MAX: usize = 4_096;
 /// Events of one room that a dialect has not heard yet which listens for those who look on: a second of a very busy room.
 pub const LOOKED_ON_MAX: usize = 1_024;
 

@@ -55,6 +55,7 @@ mod presence;
 mod profiles;
 mod rates;
 mod runs;
+mod said;
 mod serve;
 mod sessions;
 mod settings;

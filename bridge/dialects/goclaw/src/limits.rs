@@ -91,6 +91,8 @@ pub const SESSION_ROOMS_MAX: usize = 200;
 pub const ROOMS_REMEMBERED_MAX: usize = 512;
 /// Bytes of messages in one answer; of more the oldest are left out, and the answer says so.
 pub const HISTORY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Characters of a message in the event that tells of it.
+pub const PREVIEW_CHARS: usize = 200;
 /// Messages of a preview.
 pub const PREVIEW_ROWS: usize = 20;
 /// See `records.md`, session.facts.

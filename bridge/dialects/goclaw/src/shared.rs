@@ -198,6 +198,11 @@ impl Shared {
         }
     }
 
+    /// Whether a client would be told.
+    pub(crate) fn any(&self, of: impl Fn(&Caller) -> bool) -> bool {
+        self.locked().values().any(|client| of(&client.caller))
+    }
+
     /// Ends the connections of a device.
     pub(crate) fn end_device(&self, device: &str) {
         for client in self.clients() {

@@ -302,11 +302,11 @@ impl Client {
         }
     }
 
-    /// The next event, but for agents that come and go, which tests of other things do not look at.
+    /// The next event, but for agents that come and go and for words in teams, which tests of other things do not look at.
     async fn event(&mut self) -> Value {
         loop {
             let event = self.any_event().await;
-            if event["event"] != "presence" {
+            if event["event"] != "presence" && event["event"] != "team.message.sent" {
                 return event;
             }
         }

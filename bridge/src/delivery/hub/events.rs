@@ -86,6 +86,7 @@ impl Hub {
     fn route(&self, room: RoomId, event: RoomEvent) {
         match event {
             RoomEvent::Message(delivered) => {
+                self.overheard_words(room, &delivered);
                 self.message(room, &delivered);
                 self.book.ring(room);
             }

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use mesh::name::id::RoomId;
+use mesh::{Proof, api::event::Delivered, name::id::RoomId};
 use tokio::sync::broadcast;
 
 use super::Hub;
 use crate::{
     limits::OVERHEARD_MAX,
-    seam::{answer::RoomFacts, event::Event},
+    seam::{
+        answer::RoomFacts,
+        event::{Event, Message},
+    },
 };
 
-/// News of a room: a task was made, changed or deleted, or others are on its list.
+/// News of a room: something was said, a task was made, changed or deleted, an approval was asked for or decided about, or others
+/// are on its list. What is said in direct rooms is not among it.
 #[derive(Clone, Debug)]
 pub struct Overheard {
     /// The room.
@@ -39,17 +43,27 @@ impl Hub {
 
     /// In the order in which the room's logs are read here.
     pub(super) fn overheard(&self, room: RoomId, event: &Event) {
+        self.overhears(room, |_| Some(event.clone()));
+    }
+
+    /// Something is said. Nothing is read for those who overhear: without its content in memory they do not hear of it.
+    pub(super) fn overheard_words(&self, room: RoomId, delivered: &Delivered) {
+        self.overhears(room, |facts| {
+            let said = delivered.said.clone().filter(|_| facts.access.sides.is_none())?;
+            Message::delivered(room, delivered, said, Proof::default()).map(Event::Said)
+        });
+    }
+
+    fn overhears(&self, room: RoomId, event: impl FnOnce(&RoomFacts) -> Option<Event>) {
         if self.overhearing.0.receiver_count() == 0 {
             return;
         }
         let facts = self.read().rooms.get(&room).map(|known| known.facts.clone());
-        if let Some(facts) = facts {
+        if let Some(facts) = facts
+            && let Some(event) = event(&facts)
+        {
             // Nobody listens any more: nobody is to be told.
-            drop(self.overhearing.0.send(Arc::new(Overheard {
-                room,
-                facts,
-                event: event.clone(),
-            })));
+            drop(self.overhearing.0.send(Arc::new(Overheard { room, facts, event })));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! News of tasks and approvals, from all nodes and dialects, in this dialect's events.
+//! News of rooms, from all nodes and dialects, in this dialect's events.
 
 use std::sync::{Arc, Weak};
 
@@ -16,6 +16,7 @@ use crate::{
     approvals,
     members::{self, is_told},
     names::user_of,
+    said,
     shared::Shared,
     times,
 };
@@ -41,6 +42,7 @@ pub(crate) fn listen(shared: &Arc<Shared>) {
 
 fn tell(shared: &Shared, news: &Overheard) {
     approvals::tell(shared, news);
+    said::tell(shared, news);
     let events: Vec<(&str, Value)> = if let Event::TaskMade(task) = &news.event {
         made(task)
     } else if let Event::TaskChanged(task, change) = &news.event {

@@ -4,7 +4,7 @@ use super::*;
 
 impl Client {
     /// The next event of this name, and no other in between but what belongs to no test here.
-    async fn event_called(&mut self, name: &str) -> Value {
+    pub(super) async fn event_called(&mut self, name: &str) -> Value {
         loop {
             let event = self.any_event().await;
             if event["event"] == name {

@@ -4,7 +4,7 @@ use bridge::seam::call::{AssignTask, ChangeTask, CreateRoom, Join};
 use mesh::{
     api::{
         agenda::{NewTask, TaskUpdate},
-        command::NewRoom,
+        command::{NewRoom, Speech},
     },
     wire::acts::TaskStatus,
 };
@@ -206,5 +206,50 @@ async fn a_task_is_made_given_to_an_agent_and_commented_by_a_person_who_is_no_me
     client.gets("send", params).await;
     let members = client.gets("teams.get", json!({"id": "lobby"})).await["members"].clone();
     assert_eq!(members.as_array().unwrap().len(), 1, "a person takes no seat: {members}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_said_in_teams_is_told_and_thoughts_and_direct_rooms_are_not() {
+    let node = Node::new().await;
+    let mut admin = node.owner().await;
+    node.mint(MINTED, Some(&[Scope::Admin]));
+    let mut other = node.connected(MINTED, "eve").await;
+    let bob = node.agent("bob", KEY).await;
+    let desk = node.bridge.desk();
+    let lobby = bridge::testing::lobby();
+    desk.ask(&bob.visitor, Join(lobby)).await.unwrap();
+    let direct = json!({"agentId": "bob", "message": "between us"});
+    let run = admin.begin("chat.send", direct).await;
+    let asked = bob.hears(&node, "between us").await;
+    bob.answers(&asked, "yes").await;
+    admin.answer(&run).await.unwrap();
+    let thought = Say { speech: Speech::Thinking, ..Say::chat(lobby, "hm".to_owned()) };
+    desk.ask(&bob.visitor, thought).await.unwrap();
+    let commit = json!({"kind": "git.commit", "git": {}}).to_string();
+    let said = Say {
+        metadata: Some(commit),
+        mentions: vec!["bob".into()],
+        ..Say::chat(lobby, "x".repeat(300))
+    };
+    let said = desk.ask(&bob.visitor, said).await.unwrap();
+    for client in [&mut admin, &mut other] {
+        let told = client.event_called("team.message.sent").await["payload"].clone();
+        let expected = json!({
+            "team_id": lobby.to_uuid(), "from_agent_key": "bob", "to_agent_key": "bob",
+            "message_type": "git.commit", "preview": "x".repeat(200),
+            "message_id": said.message.to_uuid(), "seq": said.number.0,
+        });
+        assert_eq!(told, expected);
+    }
+    // Of a room that is not its key's it hears nothing.
+    let made = admin.gets("teams.create", json!({"name": "ours"})).await;
+    let to = |room: &Value| json!({"channel": "room", "to": room, "message": "hello"});
+    admin.gets("send", to(&made["id"])).await;
+    admin.gets("send", to(&json!("lobby"))).await;
+    let told = other.event_called("team.message.sent").await["payload"].clone();
+    assert_eq!((&told["team_id"], &told["user_id"]), (&json!(lobby.to_uuid()), &json!("ada")));
+    let told = admin.event_called("team.message.sent").await["payload"].clone();
+    assert_eq!((&told["team_id"], &told["message_type"]), (&made["id"], &json!("chat")));
     node.stop().await;
 }
