@@ -28,6 +28,8 @@ impl Fake {
     /// A batch is written. Of messages only those that are delivered, when they are.
     pub(super) fn commit(&self, batch: &[Change]) {
         let mut kept = self.kept.lock().unwrap();
+        // In the order in which readers lock them.
+        let mut places = self.places.lock().unwrap();
         let mut records = self.records.lock().unwrap();
         let mut acts = self.acts.lock().unwrap();
         batch.iter().for_each(|change| acts.note(change));
@@ -55,7 +57,7 @@ impl Fake {
             }
             if let Change::Room { room, record } = change {
                 let place = record.place_of_records(*room);
-                self.places.lock().unwrap().extend(place.map(|place| (*room, place)));
+                places.extend(place.map(|place| (*room, place)));
             }
             if let Change::Inbox(record) = change {
                 self.marks.lock().unwrap().insert(record.agent.clone(), record.mark);

@@ -86,7 +86,6 @@ impl Hub {
     fn route(&self, room: RoomId, event: RoomEvent) {
         match event {
             RoomEvent::Message(delivered) => {
-                self.overheard_words(room, &delivered);
                 self.message(room, &delivered);
                 self.book.ring(room);
             }
@@ -158,6 +157,7 @@ impl Hub {
     }
 
     fn message(&self, room: RoomId, delivered: &Delivered) {
+        self.overheard_words(room, delivered);
         let state = self.read();
         let Some(known) = state.rooms.get(&room) else { return };
         known.tip.fetch_max(delivered.number.0, Ordering::Relaxed);
