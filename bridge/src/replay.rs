@@ -1,7 +1,7 @@
 //! What has happened in a room, as a file for players: one object with what is known of the room and of those who took part, and
 //! all events, the oldest first. It is written here for all dialects, which show it over their own ways.
 //!
-//! A [`Tape`] goes through the room's past from its beginning, in the order of all entries of the room, some hundred at a time;
+//! A `Tape` goes through the room's past from its beginning, in the order of all entries of the room, some hundred at a time;
 //! it holds the tasks as they were, who has taken part, and no event. So two nodes that have the same logs give the same bytes,
 //! and a node that was started anew gives them again. Who is not of the room sees what those see who look on.
 
