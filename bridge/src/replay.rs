@@ -343,7 +343,10 @@ impl Tape {
             "git.commit" => git.map(Shown::Commit),
             "git.pr_opened" => git.map(Shown::Opened),
             "git.pr_merged" => git.map(Shown::Merged),
-            "git.pr_reviewed" | "approval_request" | "approval_decision" => None,
+            "git.pr_reviewed"
+            | "approval_request"
+            | "approval_decision"
+            | "approval_discussion" => None,
             "request" | "cancel" | "timeout" if self.wish.public => None,
             _ => Some(Shown::Chat),
         }

@@ -49,6 +49,11 @@ async fn a_file_has_all_for_members_and_for_others_what_those_see_who_look_on() 
     let mut room_only = words("among us");
     room_only["visibility"] = json!("room_only");
     ada.gets("chat.human_message", room_only).await;
+    for kind in ["approval_request", "approval_decision", "approval_discussion"] {
+        let metadata = json!({"kind": kind, "approval": {"id": "none"}}).to_string();
+        let say = say(Speech::Chat, &format!("{kind}: rm -r /"));
+        node.asks(&eve, Say { metadata: Some(metadata), ..say }).await;
+    }
     let mut task = NewTask::of(lobby(), "build it");
     task.description = Some("as we said".to_owned());
     node.asks(&eve, AssignTask(task)).await;
@@ -75,7 +80,7 @@ async fn a_file_has_all_for_members_and_for_others_what_those_see_who_look_on() 
     for text in ["eve@example.org", "among us", "as we said"] {
         assert!(mine.contains(text), "{text}: {mine}");
     }
-    assert!(!mine.contains("a thought"));
+    assert!(!mine.contains("a thought") && !mine.contains("rm -r"), "{mine}");
     assert!(
         node.file(&format!("{path}?include_thinking=true"), &own).await.1.contains("a thought")
     );
@@ -84,7 +89,7 @@ async fn a_file_has_all_for_members_and_for_others_what_those_see_who_look_on() 
     {
         let (status, public, _) = node.file(&format!("{path}{query}"), headers).await;
         assert_eq!(status, 200);
-        for text in ["eve@example.org", "among us", "as we said", "a thought"] {
+        for text in ["eve@example.org", "among us", "as we said", "a thought", "rm -r"] {
             assert!(!public.contains(text), "{text}: {public}");
         }
         assert!(public.contains("mail [EMAIL]") && public.contains("build it"), "{public}");
