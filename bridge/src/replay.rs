@@ -3,7 +3,7 @@
 //!
 //! A [`Tape`] goes through the room's past from its beginning, in the order of all entries of the room, some hundred at a time;
 //! it holds the tasks as they were, who has taken part, and no event. So two nodes that have the same logs give the same bytes,
-//! and a node that was started anew gives them again. Who is not of the room sees what those see who look on.
+//! and a node that was started anew gives them again. Who shows no key is given what those see who look on.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -105,6 +105,11 @@ struct Reader {
 }
 
 impl Reader {
+    fn of(desk: &Desk, visitor: &Visitor, room: RoomId, wish: Wish) -> Reader {
+        let wish = Wish { public: wish.public || visitor.is_stranger(), ..wish };
+        Reader { desk: desk.clone(), visitor: visitor.clone(), room, wish }
+    }
+
     async fn begin(&self) -> Result<Tape, Refusal> {
         let info = self.desk.ask(&self.visitor, DescribeRoom(self.room)).await?;
         let details = ReadDetails { rooms: vec![self.room], settings: false };
@@ -554,9 +559,8 @@ impl Desk {
     ) -> Result<Page, Refusal> {
         self.may_read(visitor, room)?;
         let _slot = self.tapes().slot(visitor)?;
-        let (desk, visitor) = (self.clone(), visitor.clone());
         let (key, agent) = (visitor.key(), visitor.agent().cloned());
-        let reader = Reader { desk, visitor, room, wish };
+        let reader = Reader::of(self, visitor, room, wish);
         let mut of = Place { key, agent, room, wish, given: after };
         let meta = if after == 0 { Some(reader.meta().await?) } else { None };
         let (mut tape, mut rest) = match self.tapes().take(&of) {
@@ -595,7 +599,7 @@ impl Desk {
     ) -> Result<Body, Refusal> {
         self.may_read(visitor, room)?;
         let slot = self.tapes().slot(visitor)?;
-        let reader = Reader { desk: self.clone(), visitor: visitor.clone(), room, wish };
+        let reader = Reader::of(self, visitor, room, wish);
         let head = format!("{{\"meta\":{},\"events\":[", reader.meta().await?);
         let tape = reader.begin().await?;
         let (to, chunks) = mpsc::channel(1);

@@ -94,6 +94,13 @@ async fn a_file_has_all_for_members_and_for_others_what_those_see_who_look_on() 
         }
         assert!(public.contains("mail [EMAIL]") && public.contains("build it"), "{public}");
     }
+    let all = bridge::replay::Wish { thinking: true, public: false };
+    let asked = node.bridge.desk().replay(&Visitor::stranger(), (lobby(), all), (0, 100)).await;
+    let given = json!(asked.unwrap().events).to_string();
+    assert!(
+        given.contains("build it") && !given.contains("among us"),
+        "whatever is asked: {given}"
+    );
     assert_eq!(node.file("/api/rooms/nowhere/replay", &own).await.0, 404);
     node.stop().await;
 }
