@@ -35,6 +35,7 @@ use crate::{
     limits,
     records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
     reply::{Failure, Reply},
+    seam::answer::RoomFacts,
     searching::{FoundRows, Searcher},
 };
 
@@ -354,6 +355,19 @@ impl Row {
     pub(crate) fn is_kept_from(&self, agent: Option<&str>) -> bool {
         let by = self.said.as_ref().map(|said| &*said.agent);
         self.fate.as_ref().is_some_and(Delivery::is_withdrawn) && (by.is_none() || by != agent)
+    }
+
+    /// Whether somebody who looks through what was said is shown it: what was taken back, or is not handed over, is its
+    /// author's alone. `facts`: of its room.
+    pub(crate) fn is_shown_to(
+        &self,
+        agent: Option<&str>,
+        facts: impl FnOnce() -> Option<RoomFacts>,
+    ) -> bool {
+        let Some(said) = &self.said else { return false };
+        let is_own = agent == Some(&*said.agent);
+        let is_handed_over = || facts().is_some_and(|facts| facts.withheld(&said.agent).is_none());
+        !self.is_kept_from(agent) && (is_own || is_handed_over())
     }
 }
 

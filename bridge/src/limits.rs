@@ -347,6 +347,10 @@ pub const REPLAY_PAGE_BYTES: usize = 256 * 1024;
 pub const REPLAY_PARTICIPANTS_MAX: usize = 10_000;
 /// Replays that are played at once at a node: each reads the room twice, and holds its tasks.
 pub const REPLAYS_AT_ONCE: usize = 8;
+/// The same of those who show no key: they hold nobody else up.
+pub const REPLAYS_OF_STRANGERS: usize = 4;
+/// A chunk of a file that nobody takes for so long ends it: a client that stands still keeps no place.
+pub const REPLAY_TAKEN_WITHIN: Duration = Duration::from_secs(30);
 /// Replays that were begun in parts, and may be gone on with: of more, the oldest is played again from its beginning.
 pub const REPLAYS_KEPT_MAX: usize = 4;
 /// And for so long.

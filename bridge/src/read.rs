@@ -200,6 +200,11 @@ impl Visitor {
         self.0.party.clone()
     }
 
+    /// It has shown no key.
+    pub(crate) fn is_stranger(&self) -> bool {
+        self.key() == NOBODY
+    }
+
     /// Its agent. `None`: it is none.
     #[must_use]
     pub fn agent(&self) -> Option<&AgentId> {

@@ -74,9 +74,12 @@ fn urls(word: &str) -> String {
 fn homes(word: &str) -> String {
     let mut clean = String::new();
     let mut rest = word;
+    // From place to place, not from home to home: each look for one that is nowhere would go through all the rest.
     let next = |rest: &str| {
-        let places = HOMES.iter().filter_map(|home| Some((rest.find(home)?, home.len())));
-        places.min().map(|(place, length)| place + length)
+        let begins = |at: usize| {
+            HOMES.iter().find(|home| rest.as_bytes()[at..].starts_with(home.as_bytes()))
+        };
+        (0..rest.len()).find_map(|at| Some(at + begins(at)?.len()))
     };
     while let Some(start) = next(rest) {
         let (before, after) = rest.split_at(start);

@@ -3,7 +3,7 @@
 //!
 //! A `Tape` goes through the room's past from its beginning, in the order of all entries of the room, some hundred at a time;
 //! it holds the tasks as they were, who has taken part, and no event. So two nodes that have the same logs give the same bytes,
-//! and a node that was started anew gives them again. Who is not of the room sees what those see who look on.
+//! and a node that was started anew gives them again. Who shows no key is given what those see who look on.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -25,13 +25,16 @@ use mesh::{
     wire::{entry::Said, tasks::TaskStatus},
 };
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    time::timeout,
+};
 
 use crate::{
     backend::{Happened, Past},
     limits::{
-        REPLAY_PAGE_BYTES, REPLAY_PARTICIPANTS_MAX, REPLAY_ROWS, REPLAYS_AT_ONCE, REPLAYS_KEPT_FOR,
-        REPLAYS_KEPT_MAX,
+        REPLAY_PAGE_BYTES, REPLAY_PARTICIPANTS_MAX, REPLAY_ROWS, REPLAY_TAKEN_WITHIN,
+        REPLAYS_AT_ONCE, REPLAYS_KEPT_FOR, REPLAYS_KEPT_MAX, REPLAYS_OF_STRANGERS,
     },
     read::{Desk, Visitor},
     redact::{redacted, sha},
@@ -102,6 +105,11 @@ struct Reader {
 }
 
 impl Reader {
+    fn of(desk: &Desk, visitor: &Visitor, room: RoomId, wish: Wish) -> Reader {
+        let wish = Wish { public: wish.public || visitor.is_stranger(), ..wish };
+        Reader { desk: desk.clone(), visitor: visitor.clone(), room, wish }
+    }
+
     async fn begin(&self) -> Result<Tape, Refusal> {
         let info = self.desk.ask(&self.visitor, DescribeRoom(self.room)).await?;
         let details = ReadDetails { rooms: vec![self.room], settings: false };
@@ -137,7 +145,7 @@ impl Reader {
                     events.push(tape.stats());
                 }
             }
-            for past in page {
+            for past in page.into_iter().filter(|past| self.shows(past)) {
                 for (agent, event) in tape.plays(past) {
                     if let Some(agent) = agent {
                         let known = self.known(&agent).await;
@@ -148,6 +156,17 @@ impl Reader {
             }
         }
         Ok(events)
+    }
+
+    /// A message that was taken back, or is not handed over, is not played to others than its author.
+    fn shows(&self, past: &Past) -> bool {
+        match &past.what {
+            Happened::Said(row) => {
+                let by = self.visitor.agent().map(|agent| &**agent);
+                row.is_shown_to(by, || self.desk.hub().facts(self.room))
+            }
+            Happened::Task(..) => true,
+        }
     }
 
     async fn known(&self, agent: &AgentId) -> Known {
@@ -329,7 +348,10 @@ impl Tape {
             "git.commit" => git.map(Shown::Commit),
             "git.pr_opened" => git.map(Shown::Opened),
             "git.pr_merged" => git.map(Shown::Merged),
-            "git.pr_reviewed" | "approval_request" | "approval_decision" => None,
+            "git.pr_reviewed"
+            | "approval_request"
+            | "approval_decision"
+            | "approval_discussion" => None,
             "request" | "cancel" | "timeout" if self.wish.public => None,
             _ => Some(Shown::Chat),
         }
@@ -460,6 +482,7 @@ fn id_of(task: &TaskView) -> String {
 pub(crate) struct Tapes {
     kept: Mutex<VecDeque<Kept>>,
     slots: Arc<Semaphore>,
+    strangers: Arc<Semaphore>,
 }
 
 /// A tape, as it stood after so many events.
@@ -482,13 +505,18 @@ struct Place {
 
 impl Default for Tapes {
     fn default() -> Tapes {
-        Tapes { kept: Mutex::default(), slots: Arc::new(Semaphore::new(REPLAYS_AT_ONCE)) }
+        Tapes {
+            kept: Mutex::default(),
+            slots: Arc::new(Semaphore::new(REPLAYS_AT_ONCE)),
+            strangers: Arc::new(Semaphore::new(REPLAYS_OF_STRANGERS)),
+        }
     }
 }
 
 impl Tapes {
-    fn slot(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        self.slots.clone().try_acquire_owned().map_err(|_| Refusal::Overloaded)
+    fn slot(&self, visitor: &Visitor) -> Result<OwnedSemaphorePermit, Refusal> {
+        let slots = if visitor.is_stranger() { &self.strangers } else { &self.slots };
+        slots.clone().try_acquire_owned().map_err(|_| Refusal::Overloaded)
     }
 
     fn take(&self, of: &Place) -> Option<(Tape, VecDeque<Value>)> {
@@ -530,10 +558,9 @@ impl Desk {
         (after, limit): (u64, usize),
     ) -> Result<Page, Refusal> {
         self.may_read(visitor, room)?;
-        let _slot = self.tapes().slot()?;
-        let (desk, visitor) = (self.clone(), visitor.clone());
+        let _slot = self.tapes().slot(visitor)?;
         let (key, agent) = (visitor.key(), visitor.agent().cloned());
-        let reader = Reader { desk, visitor, room, wish };
+        let reader = Reader::of(self, visitor, room, wish);
         let mut of = Place { key, agent, room, wish, given: after };
         let meta = if after == 0 { Some(reader.meta().await?) } else { None };
         let (mut tape, mut rest) = match self.tapes().take(&of) {
@@ -571,31 +598,57 @@ impl Desk {
         (room, wish): (RoomId, Wish),
     ) -> Result<Body, Refusal> {
         self.may_read(visitor, room)?;
-        let slot = self.tapes().slot()?;
-        let reader = Reader { desk: self.clone(), visitor: visitor.clone(), room, wish };
+        let slot = self.tapes().slot(visitor)?;
+        let reader = Reader::of(self, visitor, room, wish);
         let head = format!("{{\"meta\":{},\"events\":[", reader.meta().await?);
         let tape = reader.begin().await?;
-        let begun = (reader, tape, slot, Some(head));
-        let chunks = stream::try_unfold(begun, async |(reader, mut tape, slot, head)| {
-            let is_first = head.is_some();
-            let was_ended = tape.ended;
-            let events = reader.next(&mut tape).await.map_err(|_| CutOff)?;
-            if events.is_empty() && was_ended {
-                return Ok(None);
-            }
-            let mut text = head.unwrap_or_default();
-            for (place, event) in events.iter().enumerate() {
-                if !is_first || place > 0 {
+        let (to, chunks) = mpsc::channel(1);
+        tokio::spawn(async move {
+            // Whatever comes of it: who reads sees whether it was the end.
+            drop(reader.write(tape, head, &to).await);
+            drop(slot);
+        });
+        let chunks = stream::try_unfold(chunks, async |mut chunks| match chunks.recv().await {
+            Some(Chunk::Part(part)) => Ok(Some((part, chunks))),
+            Some(Chunk::End) => Ok(None),
+            None => Err(CutOff),
+        });
+        Ok(Body::from_stream(chunks))
+    }
+}
+
+/// What goes into a file.
+enum Chunk {
+    Part(Bytes),
+    /// It is whole.
+    End,
+}
+
+impl Reader {
+    /// Writes a file, as fast as it is taken.
+    async fn write(
+        &self,
+        mut tape: Tape,
+        head: String,
+        to: &mpsc::Sender<Chunk>,
+    ) -> Result<(), CutOff> {
+        let give = async |chunk| {
+            let given = timeout(REPLAY_TAKEN_WITHIN, to.send(chunk)).await;
+            given.map_err(|_| CutOff)?.map_err(|_| CutOff)
+        };
+        let mut text = head;
+        let mut is_first = true;
+        while !tape.ended {
+            for event in self.next(&mut tape).await.map_err(|_| CutOff)? {
+                if !std::mem::take(&mut is_first) {
                     text.push(',');
                 }
                 text.push_str(&event.to_string());
             }
-            if tape.ended {
-                text.push_str("]}\n");
-            }
-            Ok::<_, CutOff>(Some((Bytes::from(text), (reader, tape, slot, None))))
-        });
-        Ok(Body::from_stream(chunks))
+            give(Chunk::Part(std::mem::take(&mut text).into())).await?;
+        }
+        give(Chunk::Part(Bytes::from_static(b"]}\n"))).await?;
+        give(Chunk::End).await
     }
 }
 

@@ -47,14 +47,8 @@ impl Searching {
         (self.by.as_reader().agent.is_none() && is_of_key).then_some(facts)
     }
 
-    /// Whether the party is shown a message of such a room: what was taken back, or is not handed over, is its author's alone.
     fn shows(&self, room: RoomId, row: &Row) -> bool {
-        let by = self.by.as_reader().agent;
-        let Some(said) = &row.said else { return false };
-        let is_own = by.as_ref().is_some_and(|by| **by == *said.agent);
-        let is_withheld =
-            || self.rules.hub.facts(room).is_none_or(|facts| facts.withheld(&said.agent).is_some());
-        !row.is_kept_from(by.as_deref()) && (is_own || !is_withheld())
+        row.is_shown_to(self.by.as_reader().agent.as_deref(), || self.rules.hub.facts(room))
     }
 }
 

@@ -24,6 +24,7 @@ mod reading;
 mod search;
 mod secret;
 mod stopping;
+mod story;
 mod tokens;
 mod twins;
 mod webhooks;

@@ -244,7 +244,7 @@ const PACKAGES: &[Package] = &[
             "tracing-subscriber",
             "zeroize",
         ],
-        in_tests: &["client", "rusqlite", "tempfile", "tokio-tungstenite"],
+        in_tests: &["client", "rusqlite", "tempfile", "testnet", "tokio-tungstenite"],
     },
     Package {
         name: "cli",

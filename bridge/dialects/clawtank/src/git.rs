@@ -371,7 +371,11 @@ pub(crate) async fn page(cx: &Context, room: RoomId, wish: &At<'_>) -> Result<Va
     let page = cx.read(page).await?;
     let (style, direct) = (cx.style(), cx.shared.desk.is_direct(room));
     let frame = |message: &Message| {
-        let told = told(&Saying::of(message, direct), style)?;
+        let saying = Saying::of(message, direct);
+        if !cx.member.shows_key && saying.is_for_members() {
+            return None;
+        }
+        let told = told(&saying, style)?;
         let mut frame: Value = serde_json::from_slice(&told.frame(style.form)).ok()?;
         if !cx.member.shows_key {
             for_all(&mut frame);

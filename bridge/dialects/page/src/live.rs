@@ -64,6 +64,11 @@ pub(crate) async fn view(
     let state = (shared, person, name, String::new(), open);
     sse(unfold(state, |(shared, person, name, last, open)| async move {
         loop {
+            // However often it changes, it is not drawn more often.
+            if !last.is_empty() {
+                sleep(LOOK_EVERY).await;
+                still_valid(&shared, &person).await?;
+            }
             let now = match content(&shared, &person, &name).await {
                 Ok(markup) => markup.into_string(),
                 // The key is not valid any more, or the node is stopping: a reload says why.
@@ -73,8 +78,6 @@ pub(crate) async fn view(
                 let event = Event::default().event("view").data(&now);
                 return Some((Ok(event), (shared, person, name, now, open)));
             }
-            sleep(LOOK_EVERY).await;
-            still_valid(&shared, &person).await?;
         }
     }))
 }

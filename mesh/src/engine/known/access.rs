@@ -11,7 +11,7 @@ use crate::{
     limits::{ACTS_BYTES_MAX, EPHEMERAL_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     name::{
         agent::is_person,
-        id::{KeyPrint, LocalRef, RoomId},
+        id::{AgentId, KeyPrint, LocalRef, RoomId},
     },
     wire::{
         acts::{ElectionAct, KeyTerms, TaskAct, VoteAct},
@@ -73,14 +73,19 @@ impl Known {
     /// Whether nobody has stopped an agent: it may send something. An operator's word about all agents is not about people of
     /// the operator's own key: somebody has to be able to say why.
     pub(crate) fn may_send(&self, caller: &Caller) -> Result<(), Refused> {
+        self.lets(caller.key, &caller.agent)
+    }
+
+    /// The same of what is done in the name of an agent of a key, attached or not.
+    pub(crate) fn lets(&self, own: KeyPrint, agent: &AgentId) -> Result<(), Refused> {
         let keys = self.directory.keys();
         let operators = self.config.operators.iter().map(|key| self.directory.current(*key));
-        let counts = operators.chain([caller.key]).filter(|key| !keys.is_revoked(*key));
+        let counts = operators.chain([own]).filter(|key| !keys.is_revoked(*key));
         for key in counts {
-            if let Some(stop) = self.stopped.said(key, &caller.agent) {
+            if let Some(stop) = self.stopped.said(key, agent) {
                 return Err(Refused::Stopped { by: stop.by.clone(), all: false });
             }
-            let is_own_person = key == caller.key && is_person(&caller.agent);
+            let is_own_person = key == own && is_person(agent);
             if let Some(stop) = self.stopped.said_of_all(key).filter(|_| !is_own_person) {
                 return Err(Refused::Stopped { by: stop.by.clone(), all: true });
             }

@@ -125,3 +125,33 @@ fn a_key_that_is_no_operators_stops_its_own_agents_and_no_others() {
     let long = "x".repeat(crate::limits::STOPPER_BYTES_MAX + 1);
     assert!(world.ask(1, stop(BOBS, None, Some(&long))).is_err());
 }
+
+#[test]
+fn a_stopped_agent_writes_no_files_of_rooms() {
+    let mut world = world();
+    let ann = world.come(0, "ann", ANNS);
+    let lobby = world.lobby();
+    world.ask(0, Command::Join { caller: ann.clone(), room: lobby }).expect("it is public");
+    let room = NewRoom {
+        name: "anns".to_owned(),
+        description: None,
+        parent: None,
+        ephemeral: false,
+        public: true,
+        encrypted: false,
+    };
+    let made = world.ask(0, Command::CreateRoom { caller: ann.clone(), room });
+    let Ok(Outcome::Room(made)) = made else { panic!("{made:?}") };
+    let writes = || files::put(&ann, made.room, files::file("a.txt", b"words"));
+    world.ask(0, writes()).expect("nobody has stopped it");
+    world.ask(0, stop(OPERATORS, Some("ann"), Some("ada"))).expect("an operator");
+    for act in [writes(), files::remove(&ann, made.room, "a.txt")] {
+        assert_eq!(world.ask(0, act).err(), Some(stopped("ada", false)));
+    }
+    let mut of_key = files::put(&ann, made.room, files::file("b.txt", b"words"));
+    let Command::ChangeFile(change) = &mut of_key else { panic!("{of_key:?}") };
+    change.agent = None;
+    world.ask(0, of_key).expect("the holder of the key is not stopped");
+    world.ask(0, stop(OPERATORS, Some("ann"), None)).expect("it is let go");
+    world.ask(0, writes()).expect("as before");
+}

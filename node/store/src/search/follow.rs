@@ -21,7 +21,7 @@ use crate::{
 /// What a step has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// Rows of the store that it looked at.
+    /// Delivered rows of the store that it looked at.
     pub rows: usize,
     /// There is more to do at once.
     pub more: bool,
@@ -131,18 +131,22 @@ impl Follower {
         });
         let from = cursor.unwrap_or(Number::ZERO).max(view.pruned()?);
         let rows = view.numbers(Number(from.0.saturating_add(1)), Number(u64::MAX))?;
-        for row in rows.take(INDEX_STEP_ROWS) {
+        for row in rows {
             let (number, at, fate) = row?;
-            read.rows += 1;
+            // What was not delivered is passed over at once: a step that ended among many of these would never get further.
             if fate != Fate::Delivered {
                 continue;
             }
+            read.rows += 1;
             read.cursor = Some((number, at));
             if let Some((wall_ms, said)) = view.text_at(at)? {
                 let words = words_of(room, &said);
                 if !words.is_empty() {
                     read.found.push((Spot { wall_ms, room, number }, words));
                 }
+            }
+            if read.rows == INDEX_STEP_ROWS {
+                break;
             }
         }
         Ok(read)

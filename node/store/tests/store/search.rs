@@ -19,7 +19,7 @@ use mesh::{
 };
 use store::{
     Store,
-    limits::{SEARCH_ROWS_MAX, SEGMENT_MESSAGES},
+    limits::{INDEX_STEP_ROWS, SEARCH_ROWS_MAX, SEGMENT_MESSAGES},
     search::{FILE_NAME, Follower, Index},
     testing::CrashingBackend,
 };
@@ -383,4 +383,36 @@ fn sealed_rooms_are_searched_where_they_can_be_read() {
     follow(&mut follower);
     assert_eq!(numbers(&found(&index, &of_words("word"), |_| true)), [1]);
     assert_eq!(found(&index, &of_words("word"), |room| room != ROOM), []);
+}
+
+#[test]
+fn numbers_that_were_not_delivered_hold_nothing_up() {
+    for fate in [Fate::Hole, Fate::Assigned] {
+        let mut world = World::new();
+        let room = room_id(1);
+        let says = |content: &str| Told {
+            room,
+            agent: "ann",
+            wall_ms: 1_000,
+            content: content.to_owned(),
+        };
+        world.tell(vec![says("before")]);
+        let head = world.heads.get_mut(&room).unwrap();
+        let mut batch = Vec::new();
+        for _ in 0..2 * INDEX_STEP_ROWS {
+            *head += 1;
+            batch.push(number(room, Number(*head), at(1, *head), fate));
+        }
+        world.store.commit(&batch).unwrap();
+        world.tell(vec![says("after")]);
+        let index = Index::in_memory(world.store.reader());
+        let mut follower = index.follow().unwrap();
+        let mut steps = 0;
+        while follower.step().unwrap().more {
+            steps += 1;
+            assert!(steps < 10, "it looks at the same rows again and again");
+        }
+        let wanted = Wanted { room: Some(room), limit: 10, ..Wanted::default() };
+        assert_eq!(found(&index, &wanted, |_| true).len(), 2);
+    }
 }

@@ -326,10 +326,19 @@ async fn the_page_has_the_records_and_shows_addresses_to_members_alone() {
     let sha = |frame: &Value| frame["data"]["commit_info"]["sha"].as_str().unwrap().to_owned();
     assert_eq!((sha(&all[0]), sha(&all[3])), (format!("{:040x}", 7), format!("{:040x}", 10)));
     assert!(all[0]["data"]["commit_info"]["author"]["email"].is_string());
+    let hidden = json!({
+        "kind": "git.commit", "git": commit(12, "a", "eve", &["for-members.rs"]),
+        "clawtank": {"visibility": "room_only"},
+    });
+    let say = Say::chat(lobby(), "a commit".to_owned());
+    node.asks(&eve, Say { metadata: Some(hidden.to_string()), ..say }).await;
     for path in ["/api/rooms/lobby/git", "/api/rooms/lobby/events"] {
+        let (_, page) = node.asks_page(("GET", path), &[key], &Value::Null).await;
+        assert!(page.to_string().contains("for-members.rs"), "{page}");
         let (_, page) = node.asks_page(("GET", path), &[], &Value::Null).await;
         assert!(page.to_string().contains("commit_info"), "{page}");
         assert!(!page.to_string().contains("claude+alice"), "{page}");
+        assert!(!page.to_string().contains("for-members.rs"), "{page}");
     }
     node.stop().await;
 }

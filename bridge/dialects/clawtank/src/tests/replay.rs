@@ -49,6 +49,11 @@ async fn a_file_has_all_for_members_and_for_others_what_those_see_who_look_on() 
     let mut room_only = words("among us");
     room_only["visibility"] = json!("room_only");
     ada.gets("chat.human_message", room_only).await;
+    for kind in ["approval_request", "approval_decision", "approval_discussion"] {
+        let metadata = json!({"kind": kind, "approval": {"id": "none"}}).to_string();
+        let say = say(Speech::Chat, &format!("{kind}: rm -r /"));
+        node.asks(&eve, Say { metadata: Some(metadata), ..say }).await;
+    }
     let mut task = NewTask::of(lobby(), "build it");
     task.description = Some("as we said".to_owned());
     node.asks(&eve, AssignTask(task)).await;
@@ -75,7 +80,7 @@ async fn a_file_has_all_for_members_and_for_others_what_those_see_who_look_on() 
     for text in ["eve@example.org", "among us", "as we said"] {
         assert!(mine.contains(text), "{text}: {mine}");
     }
-    assert!(!mine.contains("a thought"));
+    assert!(!mine.contains("a thought") && !mine.contains("rm -r"), "{mine}");
     assert!(
         node.file(&format!("{path}?include_thinking=true"), &own).await.1.contains("a thought")
     );
@@ -84,11 +89,18 @@ async fn a_file_has_all_for_members_and_for_others_what_those_see_who_look_on() 
     {
         let (status, public, _) = node.file(&format!("{path}{query}"), headers).await;
         assert_eq!(status, 200);
-        for text in ["eve@example.org", "among us", "as we said", "a thought"] {
+        for text in ["eve@example.org", "among us", "as we said", "a thought", "rm -r"] {
             assert!(!public.contains(text), "{text}: {public}");
         }
         assert!(public.contains("mail [EMAIL]") && public.contains("build it"), "{public}");
     }
+    let all = bridge::replay::Wish { thinking: true, public: false };
+    let asked = node.bridge.desk().replay(&Visitor::stranger(), (lobby(), all), (0, 100)).await;
+    let given = json!(asked.unwrap().events).to_string();
+    assert!(
+        given.contains("build it") && !given.contains("among us"),
+        "whatever is asked: {given}"
+    );
     assert_eq!(node.file("/api/rooms/nowhere/replay", &own).await.0, 404);
     node.stop().await;
 }
@@ -146,5 +158,65 @@ async fn a_long_room_is_written_in_parts_and_read_in_parts_to_the_same() {
     // From a place that nobody has kept.
     let page = desk.replay(&eve, (lobby(), Wish::default()), (2_500, 10)).await.unwrap();
     assert_eq!(page.events, whole[2_500..2_510]);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_that_was_taken_back_is_played_to_its_author_alone() {
+    use bridge::{replay::Wish, seam::call::OpenDirect};
+    let node = Node::new().await;
+    let (eve, bob) = (node.other("eve").await, node.other("bob").await);
+    let direct = node.asks(&eve, OpenDirect::with("bob")).await.room;
+    let say = Say { expects_reply: Some(true), ..Say::chat(direct, "are you there?".to_owned()) };
+    node.asks(&eve, say).await;
+    node.fake.pass(mesh::limits::REQUEST_TTL_MIN + Duration::from_secs(1));
+    for (reader, is_played) in [(&eve, true), (&bob, false)] {
+        let wish = (direct, Wish::default());
+        let page = node.bridge.desk().replay(reader, wish, (0, 100)).await.unwrap();
+        let text = json!(page.events).to_string();
+        assert_eq!(text.contains("are you there?"), is_played, "{text}");
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn files_that_strangers_do_not_take_end_and_hold_up_nobody_with_a_key() {
+    use bridge::{
+        limits::{REPLAY_TAKEN_WITHIN, REPLAYS_OF_STRANGERS},
+        replay::Wish,
+        seam::refusal::Refusal,
+    };
+    let node = Node::new().await;
+    let eve = node.other("eve").await;
+    // More than waits to be taken.
+    for number in 0..1_000 {
+        node.fake.say(lobby(), "talker", &format!("number {number}"));
+    }
+    let (desk, stranger) = (node.bridge.desk(), Visitor::stranger());
+    let wish = (lobby(), Wish { thinking: false, public: true });
+    let mut held = Vec::new();
+    for _ in 0..REPLAYS_OF_STRANGERS {
+        held.push(desk.replay_file(&stranger, wish).await.unwrap());
+    }
+    let refused = desk.replay_file(&stranger, wish).await;
+    assert!(matches!(refused, Err(Refusal::Overloaded)));
+    let whole = desk.replay_file(&eve, wish).await.unwrap();
+    let whole = axum::body::to_bytes(whole, usize::MAX).await.unwrap();
+    assert!(whole.ends_with(b"]}\n"));
+    tokio::time::pause();
+    // Each has to come to the place where it waits, and then waits for as long.
+    let (mut others, mut waited) = (Vec::new(), 0);
+    while others.len() < REPLAYS_OF_STRANGERS {
+        match desk.replay_file(&stranger, wish).await {
+            Ok(body) => others.push(body),
+            Err(_) => tokio::time::sleep(REPLAY_TAKEN_WITHIN / 10).await,
+        }
+        waited += 1;
+        assert!(waited < 1_000, "they keep their places");
+    }
+    for body in held {
+        assert!(axum::body::to_bytes(body, usize::MAX).await.is_err(), "nobody takes it for whole");
+    }
+    tokio::time::resume();
     node.stop().await;
 }
