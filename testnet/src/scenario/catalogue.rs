@@ -19,6 +19,7 @@ const ALL: &[(&str, &str)] = &[
     ("clocks", include_str!("../../scenarios/clocks.toml")),
     ("lantern", include_str!("../../scenarios/lantern.toml")),
     ("coordination", include_str!("../../scenarios/coordination.toml")),
+    ("story", include_str!("../../scenarios/story.toml")),
     ("hand-over", include_str!("../../scenarios/hand-over.toml")),
     ("twelve", include_str!("../../scenarios/twelve.toml")),
     ("fifty", include_str!("../../scenarios/fifty.toml")),
