@@ -298,7 +298,8 @@ impl Desk {
     }
 
     /// The network of a client: what one client can have many addresses of counts as one.
-    pub(crate) fn network(&self, peer: Peer, headers: &HeaderMap) -> IpAddr {
+    #[must_use]
+    pub fn network(&self, peer: Peer, headers: &HeaderMap) -> IpAddr {
         address::neighbourhood(address::client(peer.0, headers, &self.config().trusted_proxies))
     }
 

@@ -151,6 +151,8 @@ pub(crate) const WATCHED_TASKS_MAX: usize = 32;
 
 /// Those who look on at a node (spec §10): a socket, a task and some 20 KiB each.
 pub(crate) const SPECTATORS_HERE_MAX: usize = 2_000;
+/// The same of those without a key, of one network that is not this machine: one stranger does not take the places of all.
+pub(crate) const SPECTATORS_OF_NETWORK_MAX: usize = 200;
 /// And in one room whose hosts say nothing of it.
 pub(crate) const SPECTATORS_DEFAULT_MAX: u64 = 1_000;
 /// Rooms of which it is known how many looked at them today: more than can be looked at now.

@@ -8,7 +8,8 @@
 //! [`door`] (over a path of their own), [`seat`] (over `/ws`).
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -16,7 +17,7 @@ use bridge::{read::Visitor, seam::event::Audience};
 use mesh::name::id::RoomId;
 
 use crate::{
-    limits::{SPECTATORS_HERE_MAX, WATCHED_ROOMS_MAX},
+    limits::{SPECTATORS_HERE_MAX, SPECTATORS_OF_NETWORK_MAX, WATCHED_ROOMS_MAX},
     shared::{Newest, Shared},
     style::Style,
     times,
@@ -44,6 +45,8 @@ struct Stages {
     of: HashMap<RoomId, Arc<Stage>>,
     /// Of all rooms.
     here: usize,
+    /// Of each network, of those without a key.
+    from: HashMap<IpAddr, usize>,
 }
 
 /// How many looked at a room in one day.
@@ -59,6 +62,7 @@ pub(crate) struct Day {
 pub(crate) struct Place {
     spectators: Arc<Spectators>,
     pub(crate) stage: Arc<Stage>,
+    from: Option<IpAddr>,
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -97,15 +101,17 @@ impl Spectators {
 fn enter(
     shared: &Arc<Shared>,
     (look, visitor): (&Look, &Visitor),
-    style: Style,
+    (style, from): (Style, Option<IpAddr>),
 ) -> Result<(Place, Day), Turned> {
     let spectators = &shared.spectators;
     let room = look.info.room.room;
     let mut stages = lock(&spectators.stages);
-    if stages.here >= SPECTATORS_HERE_MAX {
+    let of_network = from.and_then(|from| stages.from.get(&from)).copied().unwrap_or(0);
+    if stages.here >= SPECTATORS_HERE_MAX || of_network >= SPECTATORS_OF_NETWORK_MAX {
         return Err(Turned::Full);
     }
-    let stage = match stages.of.get(&room) {
+    // One that has ended may still be there, for somebody who is slow to leave.
+    let stage = match stages.of.get(&room).filter(|stage| !stage.is_over()) {
         Some(stage) => stage.clone(),
         None => {
             let onlooker = shared.desk.look_on(visitor, room).map_err(|_| Turned::NotFound)?;
@@ -123,9 +129,12 @@ fn enter(
     }
     stage.takes();
     stages.here += 1;
+    if let Some(from) = from {
+        *stages.from.entry(from).or_default() += 1;
+    }
     drop(stages);
     let day = spectators.came(room, now + 1);
-    Ok((Place { spectators: spectators.clone(), stage }, day))
+    Ok((Place { spectators: spectators.clone(), stage, from }, day))
 }
 
 impl Spectators {
@@ -147,6 +156,14 @@ impl Drop for Place {
             let mut stages = lock(&self.spectators.stages);
             stages.here -= 1;
             self.stage.leaves();
+            if let Some(from) = self.from
+                && let Entry::Occupied(mut of_network) = stages.from.entry(from)
+            {
+                *of_network.get_mut() -= 1;
+                if *of_network.get() == 0 {
+                    of_network.remove();
+                }
+            }
         }
         self.spectators.take_down(&self.stage);
     }

@@ -8,14 +8,14 @@ use std::{
 use axum::{
     Router,
     extract::{
-        Path, RawQuery, State, WebSocketUpgrade,
+        ConnectInfo, Path, RawQuery, State, WebSocketUpgrade,
         ws::{CloseFrame, Message, Utf8Bytes, WebSocket},
     },
     http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
     routing::get,
 };
-use bridge::{delivery::ending::Ending, dialect::Site, secret::Secret};
+use bridge::{delivery::ending::Ending, dialect::Site, read::Peer, secret::Secret};
 use bytes::Bytes;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -63,7 +63,7 @@ pub(crate) fn site(shared: Opened, style: Style) -> Site {
 async fn comes(
     State(Door { shared, style }): State<Door>,
     Path(room): Path<String>,
-    RawQuery(query): RawQuery,
+    (ConnectInfo(peer), RawQuery(query)): (ConnectInfo<Peer>, RawQuery),
     headers: HeaderMap,
     ws: WebSocketUpgrade,
 ) -> Response {
@@ -72,7 +72,8 @@ async fn comes(
     };
     let asked = query.as_deref().and_then(key_of);
     let key = shown(&headers).or(asked).map(|key| Secret::new(&key));
-    let wish = Wish { room, key, name: None, style };
+    let from = Some(shared.desk.network(peer, &headers));
+    let wish = Wish { room, key, name: None, style, from };
     ws.max_message_size(MESSAGE_BYTES_MAX)
         .max_frame_size(MESSAGE_BYTES_MAX)
         .write_buffer_size(SPECTATOR_WRITE_BYTES)

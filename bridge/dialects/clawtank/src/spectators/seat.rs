@@ -33,7 +33,7 @@ fn wish(request: &Request, style: Style) -> Result<Wish, Problem> {
     let name = data.get("client_info").get("name").text(NAME_CHARS_MAX)?.map(str::to_owned);
     let key = data.get("auth_token").text(usize::MAX)?.map(Secret::new);
     let room = data.get("room_id").words(256)?.to_owned();
-    Ok(Wish { room, key, name, style })
+    Ok(Wish { room, key, name, style, from: None })
 }
 
 /// Lets a client look on that has said nothing before.
@@ -43,7 +43,7 @@ pub(crate) fn begin(
     (state, style): (Arc<Mutex<State>>, Style),
     request: Request,
 ) -> Result<(), Problem> {
-    let wish = wish(&request, style)?;
+    let wish = Wish { from: seat.client(), ..wish(&request, style)? };
     let work = async move { talk::admit(&shared, wish).await };
     seat.owe_in_turn(work, move |seat, admitted| match admitted {
         Ok((spectator, welcome)) => {

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex, Weak,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use axum::extract::ws::Utf8Bytes;
@@ -40,6 +40,8 @@ pub(crate) struct Stage {
     /// Changed while the stages are locked.
     present: AtomicUsize,
     task: Mutex<Option<AbortHandle>>,
+    /// All have been told the last.
+    over: AtomicBool,
 }
 
 /// What goes to all who look.
@@ -66,6 +68,7 @@ pub(super) fn open(
         rules: Mutex::new(look.rules),
         present: AtomicUsize::new(0),
         task: Mutex::default(),
+        over: AtomicBool::default(),
     });
     let run = Run {
         shared: Arc::downgrade(shared),
@@ -166,7 +169,17 @@ impl Stage {
 
     /// Hears all frames in a form from now on. Who does not keep up loses the oldest.
     pub(crate) fn watch(&self, form: Form) -> broadcast::Receiver<Cast> {
-        self.of(form).subscribe()
+        let casts = self.of(form).subscribe();
+        if self.is_over() {
+            // The last was said before this one heard: it is said again, and nobody else is there any more.
+            drop(self.of(form).send(Cast::End(None)));
+        }
+        casts
+    }
+
+    /// Whether all have been told the last: nobody is let in any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
     }
 
     fn of(&self, form: Form) -> &broadcast::Sender<Cast> {
@@ -189,6 +202,7 @@ impl Stage {
     }
 
     fn cast_end(&self, why: Option<Turned>) {
+        self.over.store(true, Ordering::SeqCst);
         for form in [Form::Prefixed, Form::Bare] {
             let frame = why.map(|why| why.told().text(form).into());
             drop(self.of(form).send(Cast::End(frame)));
@@ -225,6 +239,7 @@ mod tests {
             rules: Mutex::new(Rules { limit: 9, announces: false, chat: look::Chat::Everybody }),
             present: AtomicUsize::new(0),
             task: Mutex::default(),
+            over: AtomicBool::default(),
         }
     }
 
@@ -274,5 +289,9 @@ mod tests {
             left += 1;
         }
         assert_eq!(left, STAGE_FRAMES_MAX - 1, "the end has the place of one");
+        // One that comes in that moment is told so.
+        assert!(stage.is_over());
+        let mut late = stage.watch(Form::Bare);
+        assert!(matches!(unconstrained(next(&mut late)).await, Cast::End(None)));
     }
 }

@@ -1,6 +1,7 @@
 //! One who looks on: what it says, and the little that it is answered.
 
 use std::{
+    net::IpAddr,
     sync::{Arc, Mutex},
     time::Instant,
 };
@@ -59,6 +60,8 @@ pub(crate) struct Wish {
     pub(crate) key: Option<Secret>,
     pub(crate) name: Option<String>,
     pub(crate) style: Style,
+    /// The network that it comes from, if that is known and not this machine.
+    pub(crate) from: Option<IpAddr>,
 }
 
 /// Lets somebody in: with the frame that says what there is to see.
@@ -66,9 +69,11 @@ pub(crate) async fn admit(
     shared: &Arc<Shared>,
     wish: Wish,
 ) -> Result<(Arc<Spectator>, Bytes), Turned> {
-    let Wish { room, key, name, style } = wish;
+    let Wish { room, key, name, style, from } = wish;
+    // Who has a key is bounded by it elsewhere, and may be one of many behind one address.
+    let from = from.filter(|from| key.is_none() && !from.is_loopback());
     let (visitor, look) = look::look(shared, (&room, key.as_ref()), style).await?;
-    let (place, day) = enter(shared, (&look, &visitor), style)?;
+    let (place, day) = enter(shared, (&look, &visitor), (style, from))?;
     let id: [u8; 16] = bridge::ids::random();
     let who = Onlooking { id, name: shown(name.as_deref()), has_key: key.is_some() };
     let spectator = Arc::new(Spectator {
