@@ -67,6 +67,8 @@ struct Tape {
     after: Option<Position>,
     /// Seconds since the room was made: they never fall.
     t: u64,
+    /// When that was: of the lobby nobody says, and it is the time of the first thing that is played. Unix milliseconds.
+    made_ms: Option<u64>,
     /// Those that have taken part, up to a bound.
     people: BTreeMap<AgentId, Participant>,
     counts: Counts,
@@ -118,6 +120,7 @@ impl Reader {
         let description = said.or_else(|| info.room.description.as_deref().map(str::to_owned));
         Ok(Tape {
             tasks: TaskPast::new(self.room),
+            made_ms: Some(info.room.created_ms).filter(|made_ms| *made_ms > 0),
             room: info.room,
             description: description.unwrap_or_default(),
             wish: self.wish,
@@ -292,7 +295,8 @@ impl Tape {
     }
 
     fn passes(&mut self, wall_ms: u64) {
-        self.t = self.t.max(wall_ms.saturating_sub(self.room.created_ms) / 1_000);
+        let made_ms = *self.made_ms.get_or_insert(wall_ms);
+        self.t = self.t.max(wall_ms.saturating_sub(made_ms) / 1_000);
     }
 
     fn plays(&mut self, past: Past) -> Vec<Played> {

@@ -77,6 +77,13 @@ async fn a_file_has_all_for_members_and_for_others_what_those_see_who_look_on() 
         "room.stats",
     ];
     assert_eq!(kinds, all);
+    // Nobody says when the lobby was made: it begins with the first words.
+    let last = file["events"].as_array().unwrap().last().unwrap();
+    assert!(last["t"].as_u64().unwrap() < 60, "{last}");
+    assert_eq!(
+        file["meta"]["duration_minutes"].as_u64().unwrap().min(1),
+        file["meta"]["duration_minutes"]
+    );
     for text in ["eve@example.org", "among us", "as we said"] {
         assert!(mine.contains(text), "{text}: {mine}");
     }
