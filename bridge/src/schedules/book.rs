@@ -66,6 +66,8 @@ pub(super) struct Entry {
     pub(super) settles_ms: u64,
     /// When it is looked at next.
     pub(super) wake_ms: Option<u64>,
+    /// Another node has seen to a slot of it.
+    of_others: bool,
 }
 
 impl Entry {
@@ -79,12 +81,14 @@ impl Entry {
             newest: None,
             settles_ms,
             wake_ms: None,
+            of_others: false,
         }
     }
 
     /// Somebody has seen to a slot. Whether it was not known yet that this run has begun.
     pub(super) fn note(&mut self, run: &Run, me: NodeId) -> bool {
         let place = (run.node, run.place);
+        self.of_others |= run.node != me;
         self.seen_ms = self.seen_ms.max(run.slot_ms().unwrap_or(0));
         if run.node == me && self.newest.is_none_or(|(at_ms, _)| at_ms <= run.at_ms) {
             self.newest = Some((run.at_ms, run.place));
@@ -147,7 +151,7 @@ pub(super) enum Turn {
 #[derive(Debug)]
 pub(super) struct Book {
     pub(super) key: Secret,
-    /// It is the node's own: no other node has it.
+    /// It is the node's own. As a rule no other node has it, but nodes of one user of a machine may have one key for all of them.
     pub(super) own: bool,
     pub(super) room: Option<RoomId>,
     pub(super) entries: BTreeMap<JobId, Entry>,
@@ -188,10 +192,15 @@ impl Book {
         left > 0 && at_ms < now.ms.saturating_add(left)
     }
 
+    /// Whether no other node sees to a job, as far as is known: it is fired without the lease.
+    fn is_alone(&self, entry: &Entry, me: NodeId) -> bool {
+        self.own && entry.job.home == me && !entry.of_others
+    }
+
     /// When a job is to be looked at.
     fn wake_of(&self, entry: &Entry, me: (NodeId, u64), now: Now) -> Option<u64> {
         let slot_ms = entry.next_ms()?;
-        if self.own {
+        if self.is_alone(entry, me.0) {
             return Some(slot_ms);
         }
         if self.holds_at(slot_ms.max(now.ms), now) {
@@ -211,7 +220,7 @@ impl Book {
         let Some(wake_ms) = self.wake_of(entry, me, now) else { return Turn::Later(None) };
         if wake_ms > now.ms {
             Turn::Later(Some(wake_ms))
-        } else if self.own || self.holds_at(now.ms, now) {
+        } else if self.is_alone(entry, me.0) || self.holds_at(now.ms, now) {
             // It may have been asked for before the slot.
             match entry.next_ms() {
                 Some(slot_ms) if slot_ms > now.ms => Turn::Later(Some(slot_ms)),
@@ -350,10 +359,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_that_is_due_tomorrow_needs_no_lease_and_no_key_of_a_node_alone_does() {
+    async fn a_job_that_is_due_tomorrow_needs_no_lease_and_one_that_is_seen_to_here_alone() {
         let (mut book, mono) = (book(true), Instant::now());
         let now = Now { ms: MINUTE, mono };
-        assert_eq!(book.turn(&entry(), (OTHER, 0), now), Turn::Fire);
+        assert_eq!(book.turn(&entry(), (HOME, 0), now), Turn::Fire);
+        // Another node has the same key for its own.
+        let later = Turn::Later(Some(MINUTE + millis(SCHEDULE_GRACE)));
+        assert_eq!(book.turn(&entry(), (OTHER, 0), now), later);
+        let mut shared = entry();
+        shared.note(&run(0, OTHER, Status::Done), HOME);
+        assert_eq!(book.turn(&shared, (HOME, 0), now), Turn::AskLease);
         book.own = false;
         book.answered(Some(MessageId([1; 16])), mono, now);
         let daily = Job { from_ms: 0, ..job(Plan::every(86_400_000).unwrap()) };
