@@ -96,7 +96,9 @@ async fn mesh(run: &Run, nodes: usize) -> Result<(Mesh, String, tempfile::TempDi
     // As many questions as are measured.
     let config = temp.path().join("clawmesh.toml");
     std::fs::write(&config, "[session]\npair = { messages = 1000000000 }\n")?;
-    let flags = vec!["--config".to_owned(), config.display().to_string()];
+    let none = "free.messages-per-minute=none".to_owned();
+    let flags =
+        vec!["--config".to_owned(), config.display().to_string(), "--limit".to_owned(), none];
     let mesh = Mesh::up(Plan { auth: Auth::Key, flags, ..run.plan(nodes)? }).await?;
     let key = mesh.key().context("a key")?.to_owned();
     Ok((mesh, key, temp))
