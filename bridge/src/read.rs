@@ -28,6 +28,7 @@ use tokio::{
 
 use crate::{
     backend::{self, Mesh, ReadError, Reads},
+    checkup::Checkup,
     config::{Config, Signup},
     delivery::hub::{Beside, Hub, Watched, Way},
     figures::Figures,
@@ -276,6 +277,14 @@ impl Desk {
     pub fn figures(&self, visitor: &Visitor) -> Result<Arc<Figures>, Refusal> {
         match visitor.standing() {
             Standing::Own => Ok(self.config().figures.clone()),
+            Standing::Minted { .. } => Err(Refusal::NotOperator),
+        }
+    }
+
+    /// How the node and its links are, for its operator alone. `None`: it does not say now.
+    pub async fn checkup(&self, visitor: &Visitor) -> Result<Option<Arc<Checkup>>, Refusal> {
+        match visitor.standing() {
+            Standing::Own => Ok(self.config().examiner.checkup().await),
             Standing::Minted { .. } => Err(Refusal::NotOperator),
         }
     }
