@@ -382,6 +382,12 @@ impl Desk {
         hosts::attached(self, &(agent.clone(), key))
     }
 
+    /// The dialect of an agent that is connected to this node, for people.
+    #[must_use]
+    pub fn speaks(&self, agent: &AgentId) -> Option<&'static str> {
+        self.office.hub.speaks(agent)
+    }
+
     /// Waits for news of a room that the visitor may read.
     pub fn watch(&self, visitor: &Visitor, room: RoomId) -> Result<Watch, Refusal> {
         let hub = &self.office.hub;
