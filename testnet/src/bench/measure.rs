@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{
     figure::Figure,
-    finder, goclaw, keeping, nodes, profiles,
+    finder, goclaw, keeping, nodes, page, profiles,
     report::Report,
     run::Run,
     search,
@@ -62,6 +62,7 @@ async fn measured(run: &Run, row: Row) -> Result<Vec<Figure>> {
         Row::Finder => finder::search(run).await,
         Row::FinderMail => finder::mail(run).await,
         Row::FinderJoin => finder::join(run).await,
+        Row::Page => page::page(run).await,
         Row::Goclaw => goclaw::send(run).await,
         Row::GoclawIdle => goclaw::idle(run).await,
         Row::GoclawCron => goclaw::cron(run).await,
