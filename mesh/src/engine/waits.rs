@@ -91,6 +91,13 @@ impl Requests {
         }
     }
 
+    /// As if it had come.
+    #[cfg(test)]
+    pub(super) fn pretend(&mut self, message: MessageId, room: RoomId, by: &AgentId) {
+        let (of, at) = (Vec::new(), Duration::ZERO);
+        self.put(message, Request { room, by: by.clone(), of, wall_ms: 0, at });
+    }
+
     /// A request has an answer, and with it all that its author has asked before in the same room.
     fn is_answered(&mut self, answered: MessageId, room: RoomId) {
         let Some((by, upto)) = self.open.get(&answered).map(|found| (found.by.clone(), found.at))
