@@ -175,6 +175,13 @@ impl Visitor {
         })
     }
 
+    /// The holder of a minted key.
+    #[cfg(test)]
+    pub(crate) fn holding(key: KeyPrint) -> Visitor {
+        let standing = Standing::Minted { tier: Tier::Low, writes: true, approves: true };
+        Visitor::new(Party::Holder { key, standing, signer: None, named: None })
+    }
+
     /// The same holder of a key, who reads in the name of an agent: direct rooms are of agents.
     #[must_use]
     pub fn named(self, agent: Option<AgentId>) -> Visitor {

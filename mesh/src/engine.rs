@@ -649,7 +649,9 @@ fn sender(command: &Command) -> Option<&Caller> {
     | Command::OpenDirect { caller, .. }
     | Command::CreateShared { caller, .. }
     | Command::CastVote { caller, .. }
-    | Command::Stream { caller, .. } = command
+    | Command::Stream { caller, .. }
+    // Its words are told to all.
+    | Command::SetPresence { caller, .. } = command
     {
         Some(caller)
     } else if let Command::Share(share) = command {

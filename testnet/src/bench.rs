@@ -5,6 +5,7 @@
 //! (`floors`), measured in the same run. `single` has the rows that any ClawChat server can be
 //! measured by.
 
+mod clawtank;
 mod connection;
 mod figure;
 mod finder;

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::{
+    clawtank,
     figure::Figure,
     finder, goclaw, keeping, nodes, page, profiles,
     report::Report,
@@ -66,5 +67,7 @@ async fn measured(run: &Run, row: Row) -> Result<Vec<Figure>> {
         Row::Goclaw => goclaw::send(run).await,
         Row::GoclawIdle => goclaw::idle(run).await,
         Row::GoclawCron => goclaw::cron(run).await,
+        Row::Clawtank => clawtank::claims(run).await,
+        Row::Spectators => clawtank::spectators(run).await,
     }
 }

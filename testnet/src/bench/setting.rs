@@ -59,6 +59,10 @@ pub enum Row {
     GoclawIdle,
     /// Processor time of a node with many jobs that are not due
     GoclawCron,
+    /// A task of one node is claimed at another
+    Clawtank,
+    /// 2,000 look on at a busy room
+    Spectators,
 }
 
 impl Row {

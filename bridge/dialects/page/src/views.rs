@@ -54,6 +54,7 @@ pub(crate) fn why(refusal: &Refusal) -> String {
         Refusal::Denied(denied) => format!("{denied}."),
         Refusal::ContentTooLarge { max } => format!("A message has at most {max} bytes."),
         Refusal::TooFast { per_minute } => format!("More than {per_minute} messages a minute: wait a little."),
+        Refusal::TooManyReplays { per_minute } => format!("More than {per_minute} replays a minute: wait a little."),
         Refusal::Overloaded => "The node is overloaded: try again.".to_owned(),
         Refusal::Unknown => "The node is stopping, and it is not known whether this was done: look before you do it again.".to_owned(),
         Refusal::Field(broken) => format!("{:?} {}.", broken.field, broken.rule),
