@@ -301,7 +301,8 @@ impl Onces {
         if lease.is_some_and(|lease| now >= renewed + lease) {
             return Ok(());
         }
-        let text = format!("{answer:?} at {now:?} though {earlier:?} is not over, renewed at {renewed:?}");
+        let text =
+            format!("{answer:?} at {now:?} though {earlier:?} is not over, renewed at {renewed:?}");
         broken("once", text)
     }
 

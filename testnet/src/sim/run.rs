@@ -323,8 +323,7 @@ fn have_one_secret(world: &World) -> bool {
 
 fn nobody_waits(world: &World) -> Result<(), Broken> {
     let now = world.cluster.now();
-    let open: Vec<String> =
-        world.parts().into_iter().flat_map(|part| part.open(now)).collect();
+    let open: Vec<String> = world.parts().into_iter().flat_map(|part| part.open(now)).collect();
     if open.is_empty() {
         return Ok(());
     }

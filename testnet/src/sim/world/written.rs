@@ -139,7 +139,10 @@ impl World {
         }
         let (clock, wall_ms) = (entry.facts.clock, entry.facts.wall_ms);
         let Some(taken) = self.cluster.nodes[node].taken(room, at) else {
-            return broken("store", format!("node{node} stores what it never took in: {log:?} {seq}"));
+            return broken(
+                "store",
+                format!("node{node} stores what it never took in: {log:?} {seq}"),
+            );
         };
         let place = EntryRef { log, seq };
         let written = Written { node, room, place, clock, wall_ms, taken };
