@@ -199,6 +199,7 @@ pub(crate) async fn caller_of(
         modern: shown.modern,
         device,
         reads: Mutex::new(Bucket::new(Instant::now())),
+        valid: Mutex::default(),
     });
     if matches!(caller.holder.standing(), Standing::Minted { writes: true, .. }) {
         caller.shared.present(caller.key.clone(), caller.print());
