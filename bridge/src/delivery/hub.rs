@@ -236,6 +236,11 @@ impl Hub {
         self.book.switch(on);
     }
 
+    /// Switches jobs on or off: this node fires none meanwhile. What was due is seen to as after a time in which it did not run.
+    pub fn switch_schedules(&self, on: bool) {
+        self.scheduled.switch(on);
+    }
+
     /// The subscriptions that are told of messages.
     pub(crate) fn book(&self) -> &Arc<Book> {
         &self.book

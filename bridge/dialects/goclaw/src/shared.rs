@@ -26,8 +26,8 @@ use crate::{
     caller::Caller,
     cron,
     limits::{
-        ADDRESSES_COUNTED_MAX, KEYS_PRESENTED_MAX,
-        PRINCIPALS_COUNTED_MAX, READS_PER_MINUTE, ROOMS_READ_AT_ONCE,
+        ADDRESSES_COUNTED_MAX, KEYS_PRESENTED_MAX, PRINCIPALS_COUNTED_MAX, READS_PER_MINUTE,
+        ROOMS_READ_AT_ONCE,
     },
     line::Line,
     logs::Tails,
