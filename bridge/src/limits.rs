@@ -162,6 +162,9 @@ pub const WEBHOOK_RETRY_AFTER: [Duration; 5] = [
     Duration::from_secs(64),
     Duration::from_secs(256),
 ];
+/// The same for a notice, which somebody waits for.
+pub const NOTICE_RETRY_AFTER: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(16)];
 /// A cursor that has moved is written after this: as much may be delivered again after a crash.
 pub const WEBHOOK_KEEP_AFTER: Duration = Duration::from_secs(1);
 /// When the node stops, cursors may take this long to be written: it has 3 s for everything.

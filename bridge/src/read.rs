@@ -329,6 +329,13 @@ impl Desk {
         &self.office.hub
     }
 
+    /// How many keys this node has heard to be invalid since its start. As long as it stays the same, a key that was valid has not
+    /// been revoked; it may have expired. Never waits.
+    #[must_use]
+    pub fn keys_ended(&self) -> u64 {
+        self.office.hub.keys_ended()
+    }
+
     /// How many agents are attached here.
     #[must_use]
     pub fn agents_here(&self) -> usize {

@@ -635,9 +635,10 @@ impl Clients {
         let hub = Arc::new(Hub::new(Arc::new(stored)));
         if let Some(changeable) = &changeable {
             let (live, bridge) = (goclaw.live(), config.changed.clone());
-            let switched = hub.clone();
+            let (switched, stopped) = (hub.clone(), hub.clone());
             let webhooks = Box::new(move |on| switched.switch_webhooks(on));
-            changeable.follow(Followers { goclaw: live, bridge, webhooks, seen });
+            let cron = Box::new(move |on| stopped.switch_schedules(on));
+            changeable.follow(Followers { goclaw: live, bridge, webhooks, cron, seen });
         }
         let goclaw: Arc<dyn Dialect> =
             Arc::new(goclaw.with_node(changeable::shown(changeable.as_ref())));

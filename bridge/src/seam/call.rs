@@ -1,5 +1,6 @@
 //! Calls: one struct for each thing that a client can ask of a node. `commands` has how each is put to the mesh.
 
+use bytes::Bytes;
 use mesh::{
     api::{
         account::{AccountClaim, AccountView, ContentState, RecordNews, RecordPage, RecordView},
@@ -160,6 +161,7 @@ calls! {
     Unsubscribe => ();
     EnableSubscription => ();
     ListSubscriptions => Vec<SubscriptionView>;
+    PostNotice => ();
     ClaimAccount => ();
     WriteRecords => Vec<Stamp>;
     PresentAccount => ();
@@ -585,6 +587,18 @@ pub struct Unsubscribe {
 pub struct EnableSubscription {
     /// The subscription's id.
     pub id: String,
+}
+
+/// Post something to the URL of a subscription of the agent's key at this node, signed as its messages are, and said in no room.
+/// Answered when the receiver has taken it. It may come twice, with the same id.
+#[derive(Clone, Debug)]
+pub struct PostNotice {
+    /// The subscription's id.
+    pub subscription: String,
+    /// The same at each try, and of nothing else that is posted there.
+    pub id: String,
+    /// The body, JSON.
+    pub body: Bytes,
 }
 
 /// The subscriptions of the agent's key at this node, the oldest first.

@@ -14,6 +14,7 @@ mod group;
 mod harness;
 mod import;
 mod invitations;
+mod jobs;
 mod joining;
 mod keys;
 mod log;
