@@ -1,9 +1,6 @@
 //! One connection: its frames, until it is let in and after.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock},
-    time::Instant,
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use bridge::{
     delivery::ending::Ending,

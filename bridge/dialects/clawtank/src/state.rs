@@ -9,6 +9,7 @@ use std::{
 use bridge::{read::Visitor, seam::refusal::Refusal, session::ask::Ask};
 use bytes::Bytes;
 use mesh::name::id::{AgentId, MessageId, RoomId};
+use tokio::sync::mpsc;
 
 use crate::{
     connect::Member,
