@@ -20,6 +20,7 @@
 mod announcer;
 mod announcing;
 pub mod backend;
+pub mod checkup;
 pub mod config;
 mod counters;
 pub mod delivery;

@@ -17,6 +17,7 @@ mod keeping;
 mod load;
 mod measure;
 mod nodes;
+mod page;
 mod profiles;
 mod report;
 mod run;

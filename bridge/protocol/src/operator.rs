@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::object::Agent;
 
+pub mod checkup;
 mod finder;
 mod mail;
 mod stops;
@@ -347,6 +348,20 @@ pub struct Peer {
     /// The same for programs; or [`Trouble::Clock`], with a link.
     #[serde(default)]
     pub trouble: Option<Trouble>,
+}
+
+impl Peer {
+    /// How it is reached, for people.
+    #[must_use]
+    pub fn link(&self) -> String {
+        match (self.connected, self.alive, self.heard_ms_ago) {
+            (true, true, _) => "up".to_owned(),
+            (true, false, _) => "up, silent".to_owned(),
+            (false, true, _) => "through others".to_owned(),
+            (false, false, Some(ms)) => format!("gone for {} s", ms / 1000),
+            (false, false, None) => "never seen".to_owned(),
+        }
+    }
 }
 
 /// Why there is no link with a node, or not a good one.

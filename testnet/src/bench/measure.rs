@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::{
     clawtank,
     figure::Figure,
-    finder, goclaw, keeping, nodes, profiles,
+    finder, goclaw, keeping, nodes, page, profiles,
     report::Report,
     run::Run,
     search,
@@ -63,6 +63,7 @@ async fn measured(run: &Run, row: Row) -> Result<Vec<Figure>> {
         Row::Finder => finder::search(run).await,
         Row::FinderMail => finder::mail(run).await,
         Row::FinderJoin => finder::join(run).await,
+        Row::Page => page::page(run).await,
         Row::Goclaw => goclaw::send(run).await,
         Row::GoclawIdle => goclaw::idle(run).await,
         Row::GoclawCron => goclaw::cron(run).await,

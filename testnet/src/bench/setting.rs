@@ -51,6 +51,8 @@ pub enum Row {
     FinderMail,
     /// The index of agents: a new node fetches it
     FinderJoin,
+    /// The page of an idle mesh: its cost, and how fresh it is
+    Page,
     /// A person's program asks an agent at another node
     Goclaw,
     /// Memory of idle connections of persons' programs

@@ -11,6 +11,7 @@ pub(crate) mod rooms;
 pub(crate) mod search;
 pub(crate) mod side;
 pub(crate) mod trace;
+mod waits;
 
 use std::borrow::Cow;
 
@@ -94,10 +95,15 @@ fn is_hidden(c: char) -> bool {
 /// Digits of a long id that are shown.
 const ID_DIGITS: usize = 8;
 
+/// The beginning of an id that was drawn.
+fn drawn(agent: &str) -> Option<&str> {
+    let is_drawn = agent.len() == 36 && agent.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    agent.get(..ID_DIGITS).filter(|_| is_drawn)
+}
+
 /// An agent's id, for people: one that was drawn by its beginning.
 pub(crate) fn id(agent: &str) -> Markup {
-    let is_drawn = agent.len() == 36 && agent.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-    match agent.get(..ID_DIGITS).filter(|_| is_drawn) {
+    match drawn(agent) {
         Some(beginning) => html! { span title=(agent) { (beginning) "…" } },
         None => html! { (plain(agent)) },
     }
