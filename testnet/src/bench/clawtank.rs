@@ -8,9 +8,11 @@ use std::sync::{
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
     runtime::{Builder, Runtime},
     sync::mpsc,
-    time::{Duration, timeout},
+    time::{Duration, Instant, sleep, timeout},
 };
 
 use super::{
@@ -18,9 +20,11 @@ use super::{
     figure::{Figure, Target, Unit},
     load::{FanOut, Server},
     run::Run,
+    single::fill,
 };
 use crate::{
     distribution::Distribution,
+    proc,
     process::{Auth, Mesh, Plan},
     tank::Client,
 };
@@ -36,6 +40,15 @@ const MEMBERS: usize = 50;
 const PER_SECOND: u32 = 100;
 /// A thousand come in some seconds.
 const COME_WITHIN: Duration = Duration::from_secs(120);
+/// Messages of a room that is played.
+const PLAYED: u64 = 100_000;
+/// Memory is looked at for so long, and so often; and before, when nothing more is under way.
+const LOOKED_AT: Duration = Duration::from_secs(10);
+/// See [`LOOKED_AT`].
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// See [`LOOKED_AT`].
+const SETTLES: Duration = Duration::from_secs(2);
+const KIB: f64 = 1024.0;
 /// They come one after the other, so many at once.
 const AT_ONCE: u64 = 16;
 
@@ -148,6 +161,52 @@ pub(super) async fn spectators(run: &Run) -> Result<Vec<Figure>> {
         figure("spectators_p50", what, 50.0, twice(50.0)),
         figure("spectators_p99", "… p99", 99.0, twice(99.0)),
     ])
+}
+
+/// A long room as one file: how long it takes, and what it costs in memory.
+pub(super) async fn replay(run: &Run) -> Result<Vec<Figure>> {
+    let mut mesh = run.mesh(1).await?;
+    let pid = mesh.nodes[0].pid().context("a node that runs has a process")?;
+    let stored = run.scaled(PLAYED);
+    let room = fill(run, &Server::of(&mesh, 0), "replay", stored).await?;
+    sleep(SETTLES).await;
+    let before = proc::resident(pid)?;
+    let began = Instant::now();
+    let reading = read_file(mesh.nodes[0].http().to_owned(), room);
+    let (file, most) = tokio::join!(tokio::spawn(reading), async {
+        let mut most = before;
+        while began.elapsed() < LOOKED_AT {
+            most = most.max(proc::resident(pid)?);
+            sleep(LOOK_EVERY).await;
+        }
+        anyhow::Ok(most)
+    });
+    let (file, took) = file??;
+    mesh.stop().await.context("the mesh stops")?;
+    let file: Value = serde_json::from_slice(&file).context("the file is not whole")?;
+    let events = file["events"].as_array().context("a file without events")?;
+    let said = events.iter().filter(|event| event["type"] == "agent.message").count();
+    ensure!(said as u64 == stored, "{said} messages were played");
+    let grows = most?.saturating_sub(before) as f64 / (KIB * KIB);
+    let what = "a room of 100,000 messages as one file: GET …/replay";
+    Ok(vec![
+        Figure::new("replay", what, Unit::Seconds, took.as_secs_f64(), Target::AtMost(10.0)),
+        Figure::new("replay_memory", "… memory", Unit::MiB, grows, Target::AtMost(32.0)),
+    ])
+}
+
+async fn read_file(address: String, room: String) -> Result<(Vec<u8>, Duration)> {
+    let began = Instant::now();
+    let mut socket = TcpStream::connect(&address).await?;
+    // An answer of HTTP/1.0 has no chunks.
+    let ask = format!("GET /api/rooms/{room}/replay HTTP/1.0\r\nhost: {address}\r\n\r\n");
+    socket.write_all(ask.as_bytes()).await?;
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).await?;
+    let took = began.elapsed();
+    let head = answer.windows(4).position(|four| four == b"\r\n\r\n").context("no answer")?;
+    ensure!(answer.starts_with(b"HTTP/1.0 200"), "it is refused");
+    Ok((answer.split_off(head + 4), took))
 }
 
 /// As many may look at the room as are to.

@@ -68,6 +68,7 @@ async fn measured(run: &Run, row: Row) -> Result<Vec<Figure>> {
         Row::GoclawIdle => goclaw::idle(run).await,
         Row::GoclawCron => goclaw::cron(run).await,
         Row::Clawtank => clawtank::claims(run).await,
+        Row::Replay => clawtank::replay(run).await,
         Row::Spectators => clawtank::spectators(run).await,
     }
 }

@@ -63,6 +63,8 @@ pub enum Row {
     Clawtank,
     /// 2,000 look on at a busy room
     Spectators,
+    /// A long room as one file
+    Replay,
 }
 
 impl Row {

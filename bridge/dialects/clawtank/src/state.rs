@@ -6,11 +6,7 @@ use std::{
     time::Instant,
 };
 
-use bridge::{
-    read::Visitor,
-    seam::{event::Event, refusal::Refusal},
-    session::ask::Ask,
-};
+use bridge::{read::Visitor, seam::refusal::Refusal, session::ask::Ask};
 use bytes::Bytes;
 use mesh::name::id::{AgentId, MessageId, RoomId};
 use tokio::sync::mpsc;
@@ -20,8 +16,9 @@ use crate::{
     envelope::Told,
     ids::Form,
     limits::{AWAITED_FOR, AWAITED_MAX, REQUESTS_MAX},
+    newest::Newest,
     problem::Problem,
-    shared::{Newest, Shared},
+    shared::{News, Shared},
     spectators::talk::Spectator,
     style::Style,
 };
@@ -101,9 +98,6 @@ pub(crate) struct Context {
 pub(crate) fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-/// Events that need a look at the mesh.
-pub(crate) type News = mpsc::Sender<Event>;
 
 impl Context {
     /// Of somebody without a connection: he hears of no news.

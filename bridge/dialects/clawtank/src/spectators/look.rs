@@ -21,9 +21,10 @@ use crate::{
     envelope::Told,
     limits::{CENSUS_FOR, LOOKS_MAX, MEMBERS_SHOWN_MAX, SPECTATORS_DEFAULT_MAX},
     names,
+    newest::{Newest, lock},
     problem::Problem,
     rooms::{self, Set},
-    shared::{Newest, Shared},
+    shared::Shared,
     state::Context,
     style::{Style, shown},
 };
@@ -143,7 +144,7 @@ pub(super) async fn look(
         return Err(Turned::Denied("show a key: authorization: Bearer KEY"));
     }
     let visitor = Visitor::stranger();
-    let known = super::lock(&shared.spectators.looks.0).at(&text.to_owned(), Arc::default).clone();
+    let known = lock(&shared.spectators.looks.0).at(&text.to_owned(), Arc::default).clone();
     let mut known = known.lock().await;
     if let Some((at, found)) = &*known
         && at.elapsed() < CENSUS_FOR
