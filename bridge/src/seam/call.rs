@@ -16,7 +16,7 @@ use mesh::{
     },
     name::{
         group::TaskSeed,
-        id::{AgentId, MessageId, NodeId, RoomId},
+        id::{AgentId, KeyPrint, MessageId, NodeId, RoomId},
         number::Number,
     },
     records::{
@@ -119,6 +119,7 @@ calls! {
     ListNodes => Vec<MemberStatus>;
     DescribeKey => Option<Box<KeyTerms>>;
     MayBe => ();
+    NotStopped => ();
     ListSeats => Vec<RoomId>;
     NameNodes => Vec<Option<String>>;
     DescribeRoom => RoomInfo;
@@ -426,6 +427,13 @@ pub struct DescribeKey;
 /// Whether the key may have this agent id: it is not another one's.
 #[derive(Clone, Debug)]
 pub struct MayBe(pub AgentId);
+
+/// Whether nobody has stopped an agent: it may send something elsewhere than in rooms, too.
+#[derive(Clone, Debug)]
+pub struct NotStopped {
+    /// The agent, and its key. `None`: the caller.
+    pub of: Option<(KeyPrint, AgentId)>,
+}
 
 /// The rooms that the agent is in, by id.
 #[derive(Clone, Copy, Debug)]

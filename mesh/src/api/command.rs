@@ -8,6 +8,7 @@ mod receipts;
 mod refused;
 mod rooms;
 mod schedules;
+mod sender;
 mod streams;
 pub mod traits;
 
@@ -231,6 +232,9 @@ pub enum Command {
     StopAgents(Box<StopAgents>),
     /// Agents that are stopped, as far as it counts here or the key says so. → [`Outcome::Stops`]
     ListStops { key: KeyPrint },
+    /// Whether an agent of a key may send something in a place that the core does not know, such as mail of an account of its
+    /// own: refused with [`Refused::Stopped`] if it is stopped. → [`Outcome::Done`]
+    MaySend { key: KeyPrint, agent: AgentId },
     /// A file of an agent is written or deleted, by the key that owns its id. → [`Outcome::Done`], when it is durable.
     ChangeAgentFile(Box<AgentFileChange>),
     /// The room in whose place a key's own records are: they are where its private rooms are. → [`Outcome::Place`]

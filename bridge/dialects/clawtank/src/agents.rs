@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use bridge::seam::{
-    call::{Attach, GetProfile, Identity, SetPresence, SetProfile},
-    refusal::Refusal,
-};
+use bridge::seam::call::{Attach, GetProfile, Identity, NotStopped, SetPresence, SetProfile};
 use bytes::Bytes;
 use mesh::{
-    api::command::Refused,
     name::id::{AgentId, RoomId},
     records::profile::{Field, Profile, ProfileUpdate},
     wire::roster::Presence,
@@ -126,7 +122,7 @@ pub(crate) async fn note_model(cx: &Context, own: &Introduction) -> Result<(), P
     let wanted = [(Field::Provider, &own.provider), (Field::Model, &own.model)];
     let new = wanted.into_iter().filter(|(field, text)| !says(*field, text));
     let fields: Vec<_> = new.map(|(field, text)| (field, Some(text.clone()))).collect();
-    if fields.is_empty() {
+    if fields.is_empty() || is_stopped(cx).await {
         return Ok(());
     }
     cx.ask(SetProfile(ProfileUpdate { fields, cards: None })).await
@@ -166,17 +162,18 @@ pub(crate) async fn status(cx: &Context, request: &Request) -> Result<Vec<Bytes>
 
 async fn show(cx: &Context, word: &str, progress: Option<f64>) -> Result<(), Problem> {
     // A presence is told to others: a key that only reads has none.
-    if cx.member.rights.may(crate::connect::Right::Chat, false).is_err() {
+    if cx.member.rights.may(crate::connect::Right::Chat, false).is_err() || is_stopped(cx).await {
         return Ok(());
     }
     let progress = progress.map(percent);
     let (detail, _) = cut(word, 200);
     let presence = Presence { status: status_of(word), detail: Some(detail), progress };
-    match cx.try_ask(SetPresence(presence)).await? {
-        // One that is stopped has none either, and its signs of life are answered as before.
-        Ok(()) | Err(Refusal::Mesh(Refused::Stopped { .. })) => Ok(()),
-        Err(refusal) => Err(refusal.into()),
-    }
+    cx.ask(SetPresence(presence)).await
+}
+
+/// A stopped agent still comes, and shows signs of life: these are answered, and nobody is told what it says of itself.
+async fn is_stopped(cx: &Context) -> bool {
+    cx.ask(NotStopped { of: None }).await.is_err()
 }
 
 /// Of a part of 1.

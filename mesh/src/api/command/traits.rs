@@ -324,6 +324,7 @@ impl Command {
                 Traits::of("stop_agents").bytes(agent + stop.by.as_ref().map_or(0, String::len))
             }
             Command::ListStops { .. } => Traits::of("list_stops").asks(),
+            Command::MaySend { agent, .. } => Traits::of("may_send").asks().bytes(agent.len()),
             Command::ChangeAgentFile(change) => {
                 let bytes = change.bytes.as_ref().map_or(0, Vec::len);
                 Traits::of("change_agent_file")
