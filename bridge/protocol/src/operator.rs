@@ -313,6 +313,12 @@ pub struct Peer {
     pub name: Option<String>,
     /// There is a link.
     pub connected: bool,
+    /// The member that carries the link, if there is no direct one: 64 hex digits.
+    #[serde(default)]
+    pub through: Option<String>,
+    /// For how long it has been connected, in milliseconds.
+    #[serde(default)]
+    pub up_ms: Option<u64>,
     /// Heard by any path.
     pub alive: bool,
     /// `None`: never since the start.
@@ -342,7 +348,7 @@ pub struct Peer {
     /// Milliseconds by which its clock is ahead of this node's, or below 0 behind. `None`: not known.
     #[serde(default)]
     pub clock_ahead_ms: Option<i64>,
-    /// Why it is not connected, in words.
+    /// Why it is not connected, or not directly, in words.
     pub last_error: Option<String>,
     /// The same for programs; or [`Trouble::Clock`], with a link.
     #[serde(default)]
@@ -355,6 +361,8 @@ pub struct Peer {
 pub enum Trouble {
     /// Its name has no address.
     NameNotFound,
+    /// No member between the two carries the link.
+    NotCarried,
     /// There is no way to its machine.
     Unreachable,
     /// Its machine does not answer.

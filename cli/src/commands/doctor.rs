@@ -372,6 +372,9 @@ fn advice(trouble: Option<Trouble>) -> &'static str {
         Some(Trouble::NameNotFound) => {
             "is the name right, and does this machine's DNS know it? or join by a ticket with an IP address"
         }
+        Some(Trouble::NotCarried) => {
+            "does the member between the two run with --relay members, and is the other one up?"
+        }
         Some(Trouble::Unreachable) => "is there a network between the two machines?",
         Some(Trouble::TimedOut) => {
             "is that machine on, and does its firewall let the port through?"
