@@ -58,6 +58,7 @@ mod turn_token;
 mod unvouched;
 mod votes;
 mod waiters;
+mod waits;
 
 use std::time::Duration;
 
@@ -351,6 +352,7 @@ impl Engine {
                 return self.approvals.decide(known, call, *decide);
             }
             Command::ListApprovals { by, room } => approvals::list(known, &by, room),
+            Command::ListWaits { by } => Ok(self.speaking.requests.list(known, &by)),
             Command::ReadApproval { by, room, approval } => {
                 approvals::read(known, &by, (room, approval))
             }
@@ -414,7 +416,9 @@ impl Engine {
             Command::Status => Ok(Outcome::Status(listing::status(known, self.records.status()))),
             Command::Attendance => Ok(Outcome::Attendance(listing::attendance(known))),
             Command::Behind => Ok(Outcome::Behind(listing::behind(known))),
-            Command::Members => Ok(membership::members(known, &self.renewal.about)),
+            Command::Members => {
+                Ok(membership::members(known, &self.renewal.about, self.digests.steps()))
+            }
             Command::RotateSecret { drawn, force } => {
                 self.renewal.rotate_secret(known, &drawn, force)
             }
@@ -645,7 +649,9 @@ fn sender(command: &Command) -> Option<&Caller> {
     | Command::OpenDirect { caller, .. }
     | Command::CreateShared { caller, .. }
     | Command::CastVote { caller, .. }
-    | Command::Stream { caller, .. } = command
+    | Command::Stream { caller, .. }
+    // Its words are told to all.
+    | Command::SetPresence { caller, .. } = command
     {
         Some(caller)
     } else if let Command::Share(share) = command {

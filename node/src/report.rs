@@ -386,10 +386,8 @@ fn peer_line(peer: &Peer, all: &[Peer]) -> String {
 
 /// Directly, or through which member and why not directly.
 fn connected(peer: &Peer, all: &[Peer]) -> String {
-    let Some(through) = &peer.through else { return "connected".to_owned() };
-    let relay = all.iter().find(|other| other.node_id.as_ref() == Some(through));
-    let name = relay.and_then(|relay| relay.name.as_deref());
-    let name = name.map_or_else(|| members::short(through).to_owned(), members::shown);
+    let Some(relay) = peer.carried_by(all) else { return "connected".to_owned() };
+    let name = members::shown(&relay);
     let why =
         peer.last_error.as_ref().map_or_else(String::new, |why| format!(" (directly: {why})"));
     format!("connected through {name}{why}")

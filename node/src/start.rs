@@ -45,6 +45,7 @@ use crate::{
     beacon::{Beacons, Connected, Heart, PulseCell},
     catching_up, certificate, chance,
     changeable::{self, Changeable, Followers, Seen},
+    checkup::Examiner,
     clock::Clock,
     clocks::Clocks,
     control::{self, Control, Files, Words},
@@ -413,6 +414,7 @@ impl Doors {
         operators.spawn(telling::reach(control.clone()));
         operators.spawn(telling::clocks(control.clone()));
         operators.spawn(Sampler::of(&control).run());
+        bridge.config().examiner.set(Examiner::of(&control));
         operators.spawn(control.serve(operators_at));
         let crowds = bridge.clone();
         operators.spawn(async move { crowds.tell_crowds().await });

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::object::Agent;
 
+pub mod checkup;
 mod finder;
 mod mail;
 mod stops;
@@ -353,6 +354,37 @@ pub struct Peer {
     /// The same for programs; or [`Trouble::Clock`], with a link.
     #[serde(default)]
     pub trouble: Option<Trouble>,
+}
+
+impl Peer {
+    /// Its name, or where it is.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.addresses.join(" "))
+    }
+
+    /// The node among these that carries the link, if it is not direct: its name, or the first
+    /// digits of its id.
+    #[must_use]
+    pub fn carried_by(&self, all: &[Peer]) -> Option<String> {
+        let through = self.through.as_ref()?;
+        let relay = all.iter().find(|other| other.node_id.as_ref() == Some(through));
+        let short = || through.chars().take(8).collect();
+        Some(relay.and_then(|relay| relay.name.clone()).unwrap_or_else(short))
+    }
+
+    /// How it is reached, for people.
+    #[must_use]
+    pub fn link(&self) -> String {
+        match (self.connected, self.alive, self.heard_ms_ago) {
+            (true, true, _) if self.through.is_some() => "up, carried".to_owned(),
+            (true, true, _) => "up".to_owned(),
+            (true, false, _) => "up, silent".to_owned(),
+            (false, true, _) => "through others".to_owned(),
+            (false, false, Some(ms)) => format!("gone for {} s", ms / 1000),
+            (false, false, None) => "never seen".to_owned(),
+        }
+    }
 }
 
 /// Why there is no link with a node, or not a good one.

@@ -83,6 +83,9 @@ fn text_of(refusal: &Refusal) -> String {
         Refusal::TooFast { per_minute } => {
             format!("over {per_minute} messages a minute for this key")
         }
+        Refusal::TooManyReplays { per_minute } => {
+            format!("over {per_minute} replays a minute for this key")
+        }
         Refusal::ContentTooLarge { max } => format!("the message has more than {max} bytes"),
         Refusal::NoAgent => "agent not found".to_owned(),
         Refusal::ReadsOnly => "this key may only read".to_owned(),

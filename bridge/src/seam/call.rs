@@ -57,6 +57,7 @@ mod schedules;
 mod search;
 mod tasks;
 mod to_mesh;
+mod waits;
 mod writers;
 
 pub use crate::records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents};
@@ -73,6 +74,7 @@ pub use search::{FoundPage, Search};
 pub use tasks::{DeleteTask, ReadTask};
 pub use to_mesh::Call;
 pub(crate) use to_mesh::{Sends, ToMesh};
+pub use waits::ListWaits;
 
 pub use inbox::{ConfirmInbox, HandOver, LookIntoInbox, OpenInbox, ReadInbox, TakeFromInbox};
 

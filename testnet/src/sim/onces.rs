@@ -233,7 +233,7 @@ impl Onces {
         written: Written,
         act: OnceAct,
     ) -> Result<(), Broken> {
-        let Written { node, room, place, clock, .. } = written;
+        let Written { node, room, place, clock, taken, .. } = written;
         if matches!(act, OnceAct::Answered(_)) {
             self.held.entry((room, place)).or_default().insert(node);
         }
@@ -242,7 +242,7 @@ impl Onces {
             return Ok(());
         }
         let answer = if let OnceAct::Answered(answer) = &act { Some(answer.clone()) } else { None };
-        acts.insert(place, Act { clock, at: cluster.now(), act });
+        acts.insert(place, Act { clock, taken, act });
         let Some(answer) = answer else { return Ok(()) };
         let forged = self.forged.get(&(room, answer.asked));
         let grants = matches!(answer.verdict, OnceVerdict::Granted(_));
@@ -260,7 +260,7 @@ impl Onces {
     }
 
     /// *once*: judged by the answers of one log in one era, in the order in which they were written, and by the time at which
-    /// they were stored.
+    /// their author took them in. They are stored later, and two of them that are far apart may be stored at once.
     fn is_once(
         &self,
         cluster: &Cluster,
@@ -269,7 +269,7 @@ impl Onces {
         answer: &OnceAnswer,
     ) -> Result<(), Broken> {
         let Some(acts) = self.acts.get(&room) else { return Ok(()) };
-        let now = acts.get(&place).map_or(Duration::ZERO, |act| act.at);
+        let now = acts.get(&place).map_or(Duration::ZERO, |act| act.taken);
         let before = acts.range(EntryRef { seq: 0, ..place }..place);
         let before: Vec<(&Act, &OnceAnswer)> = before
             .filter_map(|(_, act)| Some((act, act.answer()?)))
@@ -281,7 +281,7 @@ impl Onces {
         let OnceVerdict::Granted(grant) = &answer.verdict else { return Ok(()) };
         let last = before.iter().rev().find_map(|(act, other)| {
             let (asked, earlier) = act.grant().filter(|(_, it)| it.subject == grant.subject)?;
-            Some((act.at, asked, earlier.lease_ms, other))
+            Some((act.taken, asked, earlier.lease_ms, other))
         });
         let Some((granted_at, root, lease_ms, earlier)) = last else { return Ok(()) };
         let verdict = |wanted: OnceVerdict| {
@@ -296,12 +296,14 @@ impl Onces {
         if elsewhere.into_iter().any(|(_, act)| act.ends().contains(&root)) {
             return Ok(());
         }
-        let renewed = verdict(OnceVerdict::Renewed(root)).map_or(granted_at, |(act, _)| act.at);
+        let renewed = verdict(OnceVerdict::Renewed(root)).map_or(granted_at, |(act, _)| act.taken);
         let lease = lease_ms.map(Duration::from_millis);
         if lease.is_some_and(|lease| now >= renewed + lease) {
             return Ok(());
         }
-        broken("once", format!("{answer:?} though {earlier:?} is not over, renewed at {renewed:?}"))
+        let text =
+            format!("{answer:?} at {now:?} though {earlier:?} is not over, renewed at {renewed:?}");
+        broken("once", text)
     }
 
     /// An agent is told that it has something no more.

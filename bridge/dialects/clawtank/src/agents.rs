@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use bridge::seam::call::{Attach, GetProfile, Identity, SetPresence, SetProfile};
+use bridge::seam::{
+    call::{Attach, GetProfile, Identity, SetPresence, SetProfile},
+    refusal::Refusal,
+};
 use bytes::Bytes;
 use mesh::{
+    api::command::Refused,
     name::id::{AgentId, RoomId},
     records::profile::{Field, Profile, ProfileUpdate},
     wire::roster::Presence,
@@ -168,7 +172,11 @@ async fn show(cx: &Context, word: &str, progress: Option<f64>) -> Result<(), Pro
     let progress = progress.map(percent);
     let (detail, _) = cut(word, 200);
     let presence = Presence { status: status_of(word), detail: Some(detail), progress };
-    cx.ask(SetPresence(presence)).await
+    match cx.try_ask(SetPresence(presence)).await? {
+        // One that is stopped has none either, and its signs of life are answered as before.
+        Ok(()) | Err(Refusal::Mesh(Refused::Stopped { .. })) => Ok(()),
+        Err(refusal) => Err(refusal.into()),
+    }
 }
 
 /// Of a part of 1.

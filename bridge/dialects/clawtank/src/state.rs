@@ -135,7 +135,15 @@ impl Context {
 
     /// Asks as the client's agent.
     pub(crate) async fn ask<C: Ask>(&self, call: C) -> Result<C::Answer, Problem> {
-        Ok(self.shared.desk.ask(&self.me()?, call).await?)
+        Ok(self.try_ask(call).await??)
+    }
+
+    /// The same, for those who have words of their own for some refusals.
+    pub(crate) async fn try_ask<C: Ask>(
+        &self,
+        call: C,
+    ) -> Result<Result<C::Answer, Refusal>, Problem> {
+        Ok(self.shared.desk.ask(&self.me()?, call).await)
     }
 
     /// Asks as the client's agent, or as the holder of its key if there is none.

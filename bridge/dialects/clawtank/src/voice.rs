@@ -14,6 +14,10 @@ pub(crate) struct Voice(pub(crate) Style);
 const OWN: Bytes = Bytes::from_static(b"{}");
 
 impl event::Voice for Voice {
+    fn dialect(&self) -> Option<&'static str> {
+        Some("ClawTank")
+    }
+
     fn frames(&self, event: &Event) -> Frames {
         match event {
             Event::Said(message) | Event::Mentioned(message) => {

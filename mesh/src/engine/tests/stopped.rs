@@ -5,7 +5,10 @@ use super::{
     world::{STEP, World},
     *,
 };
-use crate::api::command::{StopAgents, Stops};
+use crate::{
+    api::command::{StopAgents, Stops},
+    wire::roster::Presence,
+};
 
 const OPERATORS: KeyPrint = PRINTS[1];
 const ANNS: KeyPrint = PRINTS[2];
@@ -65,6 +68,8 @@ fn a_stopped_agent_sends_nothing_until_it_is_let_go_at_any_node_of_the_operator(
     assert_eq!(world.ask(0, direct).err(), Some(stopped("ada", false)));
     let elect = Command::ElectLeader { caller: ann.clone(), room: lobby };
     assert_eq!(world.ask(0, elect).err(), Some(stopped("ada", false)));
+    let presence = Command::SetPresence { caller: ann.clone(), presence: Presence::default() };
+    assert_eq!(world.ask(0, presence).err(), Some(stopped("ada", false)));
     world.ask(0, Command::Leave { caller: ann.clone(), room: lobby }).expect("it may go");
     world.ask(0, Command::Join { caller: ann.clone(), room: lobby }).expect("and read");
     let shown = world.stops(0, OPERATORS);

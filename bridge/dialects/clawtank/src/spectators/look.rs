@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use bridge::{read::Visitor, redact::redacted, seam::call::ListTasks, secret::Secret};
+use bridge::{read::Visitor, seam::call::ListTasks, secret::Secret, shown::Eyes};
 use mesh::{
     api::{
         agenda::TaskView,
@@ -216,8 +216,8 @@ impl Look {
         let row = rooms::row(style, &self.info.room, &self.set, spectators);
         let is_agent = |member: &&AgentView| names::user_of(&member.agent).is_none();
         let agents = self.info.agents.iter().filter(is_agent).take(MEMBERS_SHOWN_MAX);
-        let agent = |member: &AgentView| json!({"name": redacted(&shown(&member.name)), "status": status(member.presence.status)});
-        let text = |name: &str| redacted(row[name].as_str().unwrap_or_default());
+        let agent = |member: &AgentView| json!({"name": Eyes::Strangers.text(&shown(&member.name)), "status": status(member.presence.status)});
+        let text = |name: &str| Eyes::Strangers.text(row[name].as_str().unwrap_or_default());
         let [open, in_progress, completed] = self.tasks;
         let data = json!({
             "room_info": {
