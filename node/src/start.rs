@@ -667,6 +667,7 @@ async fn network(dir: &DataDir, settings: &Settings, member: &Member) -> Result<
         peers: if archive { Vec::new() } else { member.peers.clone() },
         topics: TOPICS,
         discovery: settings.discovery,
+        relaying: settings.relaying,
     };
     net::start(settings).await.map_err(|error| match error {
         StartError::Listen { address, source } => cannot_listen(address, &source),

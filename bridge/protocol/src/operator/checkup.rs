@@ -110,8 +110,14 @@ fn mesh(status: &Status, checks: &mut Vec<Check>) {
     } else if up == peers.len() {
         checks.push(Check::ok("peers", format!("all {up} are connected")));
     }
+    for peer in &peers {
+        if let Some(relay) = peer.carried_by(&status.peers) {
+            let found = format!("{} is connected through {relay}", peer.shown());
+            checks.push(Check::ok("peers", found));
+        }
+    }
     for peer in peers.iter().filter(|peer| !peer.connected) {
-        let name = peer.name.clone().unwrap_or_else(|| peer.addresses.join(" "));
+        let name = peer.shown();
         let why = peer.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
         let advice = advice(peer.trouble);
         let found = format!("{name} is {}{why}", peer.link());
@@ -131,7 +137,7 @@ fn mesh(status: &Status, checks: &mut Vec<Check>) {
         checks.push(Check::bad("twin", found, stop));
     }
     for peer in peers.iter().filter(|peer| peer.runs_twice) {
-        let name = peer.name.clone().unwrap_or_else(|| peer.addresses.join(" "));
+        let name = peer.shown();
         let found = format!("two nodes run with the identity of {name}");
         checks.push(Check::bad("twin", found, format!("its operator has to {stop}")));
     }
@@ -182,7 +188,7 @@ fn clocks(peers: &[&Peer], checks: &mut Vec<Check>) {
         "set the wrong one right, with NTP: timestamps and elections go by it"
     };
     for (peer, ahead) in known.iter().filter(|(_, ahead)| off(*ahead)) {
-        let name = peer.name.clone().unwrap_or_else(|| peer.addresses.join(" "));
+        let name = peer.shown();
         let way = if *ahead > 0 { "ahead of" } else { "behind" };
         let seconds = ahead.unsigned_abs() as f64 / 1000.0;
         let found = format!("the clock of {name} is {seconds:.1} s {way} this node's");
@@ -219,6 +225,9 @@ pub fn advice(trouble: Option<Trouble>) -> &'static str {
         }
         Some(Trouble::NameNotFound) => {
             "is the name right, and does this machine's DNS know it? or join by a ticket with an IP address"
+        }
+        Some(Trouble::NotCarried) => {
+            "does the member between the two run with --relay members, and is the other one up?"
         }
         Some(Trouble::Unreachable) => "is there a network between the two machines?",
         Some(Trouble::TimedOut) => {

@@ -296,9 +296,8 @@ fn waits(world: &mut World, n: usize, by: Reader) -> Vec<(String, Vec<String>)> 
         panic!("anybody may")
     };
     assert!(waits.iter().all(|wait| wait.awaited == Awaited::Answer && wait.title.is_none()));
-    let named = |wait: WaitView| {
-        (wait.by.to_string(), wait.of.iter().map(ToString::to_string).collect())
-    };
+    let named =
+        |wait: WaitView| (wait.by.to_string(), wait.of.iter().map(ToString::to_string).collect());
     waits.into_iter().map(named).collect()
 }
 
