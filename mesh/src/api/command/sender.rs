@@ -69,6 +69,7 @@ impl Command {
             | Command::Receipts { .. }
             | Command::ListVotes { .. }
             | Command::ListApprovals { .. }
+            | Command::ListWaits { .. }
             | Command::ReadApproval { .. }
             | Command::ListTasks { .. }
             | Command::ReadTask { .. }
