@@ -58,6 +58,7 @@ mod turn_token;
 mod unvouched;
 mod votes;
 mod waiters;
+mod waits;
 
 use std::time::Duration;
 
@@ -368,6 +369,7 @@ impl Engine {
                 return self.approvals.decide(known, call, *decide);
             }
             Command::ListApprovals { by, room } => approvals::list(known, &by, room),
+            Command::ListWaits { by } => Ok(self.speaking.requests.list(known, &by)),
             Command::ReadApproval { by, room, approval } => {
                 approvals::read(known, &by, (room, approval))
             }
@@ -433,7 +435,9 @@ impl Engine {
             Command::Status => Ok(Outcome::Status(listing::status(known, self.records.status()))),
             Command::Attendance => Ok(Outcome::Attendance(listing::attendance(known))),
             Command::Behind => Ok(Outcome::Behind(listing::behind(known))),
-            Command::Members => Ok(membership::members(known, &self.renewal.about)),
+            Command::Members => {
+                Ok(membership::members(known, &self.renewal.about, self.digests.steps()))
+            }
             Command::RotateSecret { drawn, force } => {
                 self.renewal.rotate_secret(known, &drawn, force)
             }

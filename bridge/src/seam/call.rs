@@ -1,5 +1,6 @@
 //! Calls: one struct for each thing that a client can ask of a node. `commands` has how each is put to the mesh.
 
+use bytes::Bytes;
 use mesh::{
     api::{
         account::{AccountClaim, AccountView, ContentState, RecordNews, RecordPage, RecordView},
@@ -57,6 +58,7 @@ mod schedules;
 mod search;
 mod tasks;
 mod to_mesh;
+mod waits;
 mod writers;
 
 pub use crate::records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents};
@@ -73,6 +75,7 @@ pub use search::{FoundPage, Search};
 pub use tasks::{DeleteTask, ReadTask};
 pub use to_mesh::Call;
 pub(crate) use to_mesh::{Sends, ToMesh};
+pub use waits::ListWaits;
 
 pub use inbox::{ConfirmInbox, HandOver, LookIntoInbox, OpenInbox, ReadInbox, TakeFromInbox};
 
@@ -159,6 +162,7 @@ calls! {
     Unsubscribe => ();
     EnableSubscription => ();
     ListSubscriptions => Vec<SubscriptionView>;
+    PostNotice => ();
     ClaimAccount => ();
     WriteRecords => Vec<Stamp>;
     PresentAccount => ();
@@ -591,6 +595,18 @@ pub struct Unsubscribe {
 pub struct EnableSubscription {
     /// The subscription's id.
     pub id: String,
+}
+
+/// Post something to the URL of a subscription of the agent's key at this node, signed as its messages are, and said in no room.
+/// Answered when the receiver has taken it. It may come twice, with the same id.
+#[derive(Clone, Debug)]
+pub struct PostNotice {
+    /// The subscription's id.
+    pub subscription: String,
+    /// The same at each try, and of nothing else that is posted there.
+    pub id: String,
+    /// The body, JSON.
+    pub body: Bytes,
 }
 
 /// The subscriptions of the agent's key at this node, the oldest first.

@@ -18,8 +18,8 @@ use crate::{
     api::{
         account::{AccountClaim, AccountView, RecordWrites},
         agenda::{
-            GivenAct, KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing,
-            TaskRecord, TaskUpdate, TaskView, VoteView,
+            ElectionView, GivenAct, KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote,
+            Standing, TaskRecord, TaskUpdate, TaskView, VoteView,
         },
         approval::{ApprovalView, DecideApproval, DecidedNow, NewApproval},
         budget::Conversing,
@@ -189,6 +189,8 @@ pub enum Command {
     DecideApproval(Box<DecideApproval>),
     /// Those of all rooms that it may read, or of one: that are open, or hold for always. → [`Outcome::Approvals`]
     ListApprovals { by: Reader, room: Option<RoomId> },
+    /// Agents that wait for others, in the rooms that it may read. → [`Outcome::Waits`]
+    ListWaits { by: Reader },
     /// → [`Outcome::Approval`]
     ReadApproval { by: Reader, room: RoomId, approval: MessageId },
     /// The oldest first. → [`Outcome::Tasks`]
@@ -472,6 +474,8 @@ pub enum Outcome {
     Account(Option<Box<AccountView>>),
     /// Accounts that claim a label, in the order in which they count.
     Claims(Vec<AccountClaim>),
+    /// The longest first.
+    Waits(Vec<crate::api::waits::WaitView>),
     /// Minted keys.
     Keys(Vec<KeyView>),
     /// The kind of a key.
@@ -643,6 +647,8 @@ pub struct RoomInfo {
     pub turn: Option<AgentId>,
     /// Its leader.
     pub leader: Option<LeaderView>,
+    /// The election that runs.
+    pub election: Option<ElectionView>,
 }
 
 #[cfg(test)]
