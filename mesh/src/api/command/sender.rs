@@ -10,6 +10,7 @@ use crate::name::id::{AgentId, KeyPrint};
 impl Command {
     /// See the module. Holders of keys that act in nobody's name are nobody's agents.
     #[must_use]
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each command")]
     pub fn sender(&self) -> Option<(KeyPrint, &AgentId)> {
         let caller = match self {
             Command::CreateRoom { caller, .. }
