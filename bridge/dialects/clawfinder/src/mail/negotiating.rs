@@ -128,7 +128,8 @@ pub(crate) async fn step(registry: &Registry, coming: &Coming, fields: Fields) -
     sending::fits(&text)?;
     let name = (to.print, session.clone());
     let subject = subject::write(given.step, &session);
-    let outgoing = sending::Outgoing { to, subject, text, form: Form::Pgp };
+    let outgoing =
+        sending::Outgoing { to, subject, text, form: Form::Pgp, nonce: coming.mail_nonce() };
     let letter = sending::deliver(registry, &caller, &outgoing).await?;
     let sessions = registry.sessions(&caller, None).await?;
     let state = sessions.get(&name).and_then(|held| held.state).map(State::name);
