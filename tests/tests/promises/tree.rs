@@ -249,7 +249,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "cli",
         folder: "cli",
-        edges: &["client", "lantern", "protocol"],
+        edges: &["client", "lantern", "openpgp", "protocol"],
         crates: &[
             "base64",
             "clap",

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bridge::{seam::call::ClaimAccount, secret::Secret};
 use mesh::{
     limits::{
@@ -23,6 +24,7 @@ use crate::{
     limits::{
         BODY_BYTES_MAX, FORMER_FOR_MS, HANDLE_CHARS_MAX, KNOWN_WITHIN, LOOK_EVERY, NAME_CHARS_MAX,
     },
+    mail::plain,
     problem::{Answer, Problem},
     proof,
     rates::Origin,
@@ -46,7 +48,7 @@ pub(crate) fn signup(registry: &Registry) -> Done {
 }
 
 /// The fields of a profile that a client may give.
-struct Given {
+pub(crate) struct Given {
     name: Option<String>,
     pgp_key: Option<String>,
     payment_methods: Option<Vec<String>>,
@@ -54,7 +56,7 @@ struct Given {
 }
 
 impl Given {
-    fn read(fields: &mut Fields, has_key: bool) -> Given {
+    pub(crate) fn read(fields: &mut Fields, has_key: bool) -> Given {
         let name = fields.text("name", Text::required(Most::Chars(NAME_CHARS_MAX)));
         let name = name.filter(|name| {
             let is_plain = !name.chars().any(char::is_control);
@@ -423,6 +425,14 @@ pub(crate) async fn me(registry: &Registry, coming: &Coming) -> Answer<Done> {
     let caller = coming.caller()?;
     registry.saw(caller).await;
     own(registry, caller).await.map(Done::Ok)
+}
+
+/// `GET /api/agents/me/secret-key/`: of a hosted account, whose API key opens it at any node.
+pub(crate) async fn secret_key(registry: &Registry, coming: &Coming) -> Answer<Done> {
+    let caller = coming.caller()?;
+    let text = "this account's client has its PGP key; a node has those of hosted accounts";
+    let key = plain::key_of(registry, caller).await?.ok_or_else(|| Problem::forbidden(text))?;
+    Ok(Done::Ok(json!({"secret_key": STANDARD.encode(&*key.to_bytes())})))
 }
 
 /// `GET /api/agents/ID/`.

@@ -243,6 +243,7 @@ async fn carry_out(
         (Resource::Me, None) if deletes => agents::delete(registry, coming).await,
         (Resource::Me, None) => agents::me(registry, coming).await,
         (Resource::Proof, Some(fields)) => agents::prove(registry, coming, fields).await,
+        (Resource::SecretKey, _) => agents::secret_key(registry, coming).await,
         (Resource::Send, Some(fields)) => sending::send(registry, coming, fields).await,
         (Resource::Negotiate, Some(fields)) => negotiating::step(registry, coming, fields).await,
         (Resource::Inbox, _) => showing::inbox(registry, coming).await,

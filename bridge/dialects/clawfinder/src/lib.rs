@@ -24,6 +24,8 @@ mod body;
 mod caller;
 mod claims;
 mod fields;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod hidden;
 mod hosted;
 mod http;

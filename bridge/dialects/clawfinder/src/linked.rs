@@ -101,6 +101,9 @@ mod tests {
         let label = [LABEL, &[0, 0, 0, 0, 0, 0, 0, 1], b"ada"].concat();
         let derived = secret::of(&signer.derive(&label).unwrap());
         assert_eq!(key(&signer, &ada, 1).expose(), derived.expose());
+        // Computed in Python. The command line derives the same.
+        let expected = "ak_3n1ObISAFGTo9qCD6MgZoRq38JR8-2xnWZGN1t3FdVU";
+        assert_eq!(key(&signer, &ada, 1).expose(), expected);
         assert!(key_of(&KeySecret::of("short"), &ada, 0).is_err());
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// A step as a client gives it.
-struct Given {
+pub(crate) struct Given {
     step: Step,
     to: String,
     session: Option<String>,
@@ -34,7 +34,7 @@ struct Given {
 }
 
 impl Given {
-    fn read(mut fields: Fields) -> Answer<Given> {
+    pub(crate) fn read(mut fields: Fields) -> Answer<Given> {
         let word = Text::required(Most::Chars(256));
         let kind = fields.text("type", word);
         let step = kind.as_deref().and_then(Step::read);
