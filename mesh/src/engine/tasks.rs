@@ -140,8 +140,10 @@ fn try_update(known: &mut Known, caller: &Caller, change: TaskUpdate) -> Result<
     known.may_contribute(caller, room).map_err(no_task_without_room)?;
     change.check()?;
     let state = known.rooms.get(&room).ok_or(Refused::NoTask)?;
+    // The index learns at the end of a turn that a task is gone. A claim of such a one has no effect, so nobody would answer it.
+    let stands = state.folds.tasks.view(task).ok_or(Refused::NoTask)?;
     if change.by_steps {
-        goes_by_steps(&state.folds.tasks.view(task).ok_or(Refused::NoTask)?, &change)?;
+        goes_by_steps(&stands, &change)?;
     }
     let sets = change.sets();
     let update = TaskUpdated {

@@ -324,7 +324,7 @@ impl Part for Agents {
         if let Asked::Say(send) = self.calls.asked(call)? { Some(send.room) } else { None }
     }
 
-    fn open(&self, now: Duration) -> usize {
+    fn open(&self, now: Duration) -> Vec<String> {
         self.calls.open(now)
     }
 

@@ -222,7 +222,7 @@ impl Correspondents {
     fn are_minted(&mut self, cluster: &mut Cluster) -> bool {
         let running = cluster.nodes[MINT].running.is_some();
         for (i, key) in self.keys.iter().enumerate().filter(|(_, key)| !key.minted) {
-            if running && self.calls.open(cluster.now()) == 0 {
+            if running && !self.calls.any_open(cluster.now()) {
                 let terms = KeyTerms::of(Tier::High);
                 let minted = KeyMinted::sign(&key.secret, &cluster.log_of(MINT), terms);
                 let minted = Box::new(minted.expect("keys of worlds are long enough"));
@@ -394,7 +394,7 @@ impl Part for Correspondents {
         if let Asked::Say(saying) = self.calls.asked(call)? { Some(saying.room) } else { None }
     }
 
-    fn open(&self, now: Duration) -> usize {
+    fn open(&self, now: Duration) -> Vec<String> {
         self.calls.open(now)
     }
 

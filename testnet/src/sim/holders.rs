@@ -468,7 +468,7 @@ impl Part for Holders {
         if let Asked::Say(room) = self.calls.asked(call)? { Some(*room) } else { None }
     }
 
-    fn open(&self, now: Duration) -> usize {
+    fn open(&self, now: Duration) -> Vec<String> {
         self.calls.open(now)
     }
 

@@ -14,13 +14,13 @@ use mesh::{
         command::Refused,
     },
     name::{
-        id::{LogId, LogIx, NodeId, RoomId},
+        id::{LocalRef, LogId, LogIx, NodeId, RoomId},
         identity::{Epoch, LinkSecret},
         number::Number,
         time::Now,
     },
     order::pulse::{Beat, Pulse, Rhythm},
-    wire::{message::Message, run::Verified},
+    wire::{kinds, message::Message, run::Verified},
 };
 use store::{
     CommitError, Reader, Store,
@@ -45,6 +45,25 @@ pub(super) struct Running {
     /// Since it first had something to say.
     pub(super) rhythm: Option<Rhythm>,
     logs: BTreeMap<(RoomId, LogIx), LogId>,
+    /// The moments, by the engine's clock, of the acts that are not durable yet: a commit may come later, with that of another
+    /// turn.
+    unsaid_at: BTreeMap<(RoomId, LocalRef), Duration>,
+    /// The same of the last commit.
+    taken: BTreeMap<(RoomId, LocalRef), Duration>,
+}
+
+impl Running {
+    fn take_turn(&mut self, at: Duration) -> Turn {
+        let turn = self.engine.take_turn();
+        for change in &turn.batch {
+            if let Change::Entry { room, at: place, entry } = change
+                && kinds::is_act(entry.facts.kind)
+            {
+                self.unsaid_at.insert((*room, *place), at);
+            }
+        }
+        turn
+    }
 }
 
 /// See the module.
@@ -153,6 +172,8 @@ impl Node {
             pulse: None,
             rhythm: None,
             logs,
+            unsaid_at: BTreeMap::new(),
+            taken: BTreeMap::new(),
         });
     }
 
@@ -302,7 +323,7 @@ impl Node {
         if now >= running.engine.deadline() {
             running.engine.handle(at, Input::Timeout);
         }
-        let next = running.engine.take_turn();
+        let next = running.take_turn(at.mono);
         let Some(turn) = running.unsaid.add(next, now) else { return Ok(Turn::default()) };
         running.store.set_wall_ms(at.wall_ms);
         match running.store.commit(&turn.batch) {
@@ -332,7 +353,7 @@ impl Node {
             match input {
                 Input::Command { call, command } if running.engine.answers_unwritten(&command) => {
                     running.engine.handle(held.at, Input::Command { call, command });
-                    let Turn { batch, effects } = running.engine.take_turn();
+                    let Turn { batch, effects } = running.take_turn(held.at.mono);
                     held.turn.batch.extend(batch);
                     let answers = |effect: &Effect| matches!(effect, Effect::Reply { call: to, .. } if *to == call);
                     let (now, then): (Vec<_>, Vec<_>) = effects.into_iter().partition(answers);
@@ -405,6 +426,7 @@ impl Node {
 
     fn written(&mut self, turn: Turn) -> Turn {
         let Some(running) = &mut self.running else { return turn };
+        running.taken = std::mem::take(&mut running.unsaid_at);
         for change in &turn.batch {
             if let Change::Log { room, log, record } = change {
                 running.logs.insert((*room, *log), record.id);
@@ -448,6 +470,11 @@ impl Node {
 
     pub(super) fn log(&self, room: RoomId, log: LogIx) -> Option<LogId> {
         self.running.as_ref()?.logs.get(&(room, log)).copied()
+    }
+
+    /// When its engine took an act in that its last commit made durable.
+    pub(super) fn taken(&self, room: RoomId, at: LocalRef) -> Option<Duration> {
+        self.running.as_ref()?.taken.get(&(room, at)).copied()
     }
 
     pub(super) fn keeps(&self) -> Retention {

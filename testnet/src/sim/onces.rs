@@ -1,7 +1,8 @@
 //! Things that at most one agent does, in a simulated world: agents ask for them, some at once, keep them, and give them back.
 //!
 //! *once*: in one era a subject is granted anew only when the grant before was given back, or its lease had run out; a
-//! sequencer answers an ask once. It grants none for an agent by a node that cannot speak for that (*proven*). *once, told*:
+//! sequencer answers an ask once. It grants none for an agent by a node that cannot speak for that (*proven*). *once, leased*:
+//! an agent that counts its lease from when it asked never counts on what another one was granted. *once, told*:
 //! an agent that is told that it has something has it by an act that its node has stored, and two nodes if it is told so; one
 //! that has it no more is told. *same holders*: in the end every node names the same one of each subject, which is the one
 //! that all acts make, by a fold of the simulation's own. *once ends*: once everybody is there again, of all that ask for
@@ -9,6 +10,7 @@
 
 pub(super) mod end;
 mod fold;
+mod leases;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +27,7 @@ use mesh::{
     wire::once::{OnceAct, OnceAnswer, OnceVerdict},
 };
 
-use self::fold::Act;
+use self::{fold::Act, leases::Lease};
 use super::{
     agents::Agents,
     cluster::Cluster,
@@ -44,7 +46,7 @@ const NO_GRANT: MessageId = MessageId([1; 16]);
 /// The purpose of a call.
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
-    Want { by: Caller, room: RoomId, subject: String, want: OnceWant },
+    Want { at: Duration, by: Caller, room: RoomId, subject: String, want: OnceWant },
     Look { room: RoomId, subject: String },
 }
 
@@ -56,6 +58,7 @@ struct Got {
     room: RoomId,
     subject: String,
     grant: MessageId,
+    lease: Lease,
     /// It has asked to give it back, or was told that it has it no more.
     is_over: bool,
 }
@@ -88,6 +91,7 @@ impl Onces {
             let Got { room, subject, grant, .. } = self.got[has].clone();
             let gives_back = cluster.dice.chance(50);
             self.got[has].is_over |= gives_back;
+            self.got[has].lease.is_given_back |= gives_back;
             let want = if gives_back { OnceWant::Release(grant) } else { OnceWant::Renew(grant) };
             return self.want(cluster, by, (room, &subject), want);
         }
@@ -114,7 +118,8 @@ impl Onces {
     ) {
         let Seated { node, caller } = by;
         let subject = subject.to_owned();
-        let asked = Asked::Want { by: caller.clone(), room, subject: subject.clone(), want };
+        let (at, by, of) = (cluster.now(), caller.clone(), subject.clone());
+        let asked = Asked::Want { at, by, room, subject: of, want };
         let once = Once { caller, room, subject, want };
         self.desk.calls.ask(cluster, node, asked, Command::Once(Box::new(once)));
     }
@@ -153,10 +158,16 @@ impl Matter for Onces {
                 let view = self.desk.views.entry(node).or_default();
                 view.insert((*room, subject.clone()), answered.holder.clone());
             }
-            (Asked::Want { by, room, subject, want }, Ok(Outcome::Once(answered))) => {
-                if answered.granted && matches!(want, OnceWant::Take(_)) {
-                    self.granted += 1;
-                    return self.is_granted(cluster, node, (by, *room, subject), answered);
+            (Asked::Want { .. }, Ok(Outcome::Once(answered))) if !answered.granted => {}
+            (Asked::Want { at, by, room, subject, want }, Ok(Outcome::Once(answered))) => {
+                match want {
+                    OnceWant::Take(_) => {
+                        self.granted += 1;
+                        let lease = Lease::new(*at, cluster.now());
+                        self.is_granted(cluster, (node, lease), (by, *room, subject), answered)?;
+                    }
+                    OnceWant::Renew(grant) => self.is_renewed(cluster, *grant, *at)?,
+                    OnceWant::Release(_) => {}
                 }
             }
             (Asked::Want { room, .. } | Asked::Look { room, .. }, Err(Refused::NotDurable))
@@ -181,10 +192,10 @@ impl Onces {
     fn is_granted(
         &mut self,
         cluster: &Cluster,
-        node: usize,
+        (node, lease): (usize, Lease),
         (by, room, subject): (&Caller, RoomId, &str),
         answered: &OnceAnswered,
-    ) -> Result<bool, Broken> {
+    ) -> Result<(), Broken> {
         let Some(holder) = answered.holder.as_ref().filter(|it| it.agent == by.agent) else {
             return broken("once, told", format!("{by:?} has what is {:?}'s", answered.holder));
         };
@@ -194,12 +205,14 @@ impl Onces {
             room,
             subject: subject.to_owned(),
             grant: holder.grant,
+            lease: Lease { lasts: holder.lease, ..lease },
             is_over: false,
         };
         self.got.push(got);
+        self.is_leased_once(cluster, self.got.len() - 1)?;
         // A node that lies may be the one that answers.
         if !cluster.is_honest() {
-            return Ok(true);
+            return Ok(());
         }
         let acts = self.acts.get(&room).into_iter().flatten();
         // Sequencers of several eras may have granted it.
@@ -216,7 +229,7 @@ impl Onces {
             let text = format!("{answered:?} at node{node}, and {copies} nodes have stored it");
             return broken("once, told", text);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// *proven*. A liar's ask counts only where it can speak for the agent.
@@ -233,7 +246,7 @@ impl Onces {
         written: Written,
         act: OnceAct,
     ) -> Result<(), Broken> {
-        let Written { node, room, place, clock, .. } = written;
+        let Written { node, room, place, clock, taken, .. } = written;
         if matches!(act, OnceAct::Answered(_)) {
             self.held.entry((room, place)).or_default().insert(node);
         }
@@ -242,7 +255,7 @@ impl Onces {
             return Ok(());
         }
         let answer = if let OnceAct::Answered(answer) = &act { Some(answer.clone()) } else { None };
-        acts.insert(place, Act { clock, at: cluster.now(), act });
+        acts.insert(place, Act { clock, taken, act });
         let Some(answer) = answer else { return Ok(()) };
         let forged = self.forged.get(&(room, answer.asked));
         let grants = matches!(answer.verdict, OnceVerdict::Granted(_));
@@ -260,7 +273,7 @@ impl Onces {
     }
 
     /// *once*: judged by the answers of one log in one era, in the order in which they were written, and by the time at which
-    /// they were stored.
+    /// their author took them in. They are stored later, and two of them that are far apart may be stored at once.
     fn is_once(
         &self,
         cluster: &Cluster,
@@ -269,7 +282,7 @@ impl Onces {
         answer: &OnceAnswer,
     ) -> Result<(), Broken> {
         let Some(acts) = self.acts.get(&room) else { return Ok(()) };
-        let now = acts.get(&place).map_or(Duration::ZERO, |act| act.at);
+        let now = acts.get(&place).map_or(Duration::ZERO, |act| act.taken);
         let before = acts.range(EntryRef { seq: 0, ..place }..place);
         let before: Vec<(&Act, &OnceAnswer)> = before
             .filter_map(|(_, act)| Some((act, act.answer()?)))
@@ -281,7 +294,7 @@ impl Onces {
         let OnceVerdict::Granted(grant) = &answer.verdict else { return Ok(()) };
         let last = before.iter().rev().find_map(|(act, other)| {
             let (asked, earlier) = act.grant().filter(|(_, it)| it.subject == grant.subject)?;
-            Some((act.at, asked, earlier.lease_ms, other))
+            Some((act.taken, asked, earlier.lease_ms, other))
         });
         let Some((granted_at, root, lease_ms, earlier)) = last else { return Ok(()) };
         let verdict = |wanted: OnceVerdict| {
@@ -296,12 +309,14 @@ impl Onces {
         if elsewhere.into_iter().any(|(_, act)| act.ends().contains(&root)) {
             return Ok(());
         }
-        let renewed = verdict(OnceVerdict::Renewed(root)).map_or(granted_at, |(act, _)| act.at);
+        let renewed = verdict(OnceVerdict::Renewed(root)).map_or(granted_at, |(act, _)| act.taken);
         let lease = lease_ms.map(Duration::from_millis);
         if lease.is_some_and(|lease| now >= renewed + lease) {
             return Ok(());
         }
-        broken("once", format!("{answer:?} though {earlier:?} is not over, renewed at {renewed:?}"))
+        let text =
+            format!("{answer:?} at {now:?} though {earlier:?} is not over, renewed at {renewed:?}");
+        broken("once", text)
     }
 
     /// An agent is told that it has something no more.

@@ -2,6 +2,7 @@
 //! its own calls. A [`Matter`] is one that every node has to tell alike in the end.
 
 use std::{
+    any::type_name,
     collections::{BTreeMap, BTreeSet},
     fmt,
     time::Duration,
@@ -39,9 +40,9 @@ pub(super) trait Part {
         None
     }
 
-    /// Calls made before now that nobody answered though their node lives.
-    fn open(&self, _now: Duration) -> usize {
-        0
+    /// Calls made before now that nobody answered though their node lives, each as a failure shows it.
+    fn open(&self, _now: Duration) -> Vec<String> {
+        Vec::new()
     }
 
     /// How agents' calls were answered.
@@ -93,7 +94,7 @@ impl<A> Default for Calls<A> {
     }
 }
 
-impl<A> Calls<A> {
+impl<A: fmt::Debug> Calls<A> {
     pub(super) fn ask(&mut self, cluster: &mut Cluster, node: usize, asked: A, command: Command) {
         let call = cluster.call();
         self.open.insert(call, Open { node, at: cluster.now(), asked });
@@ -116,9 +117,18 @@ impl<A> Calls<A> {
         self.open.get(&call).map(|call| &call.asked)
     }
 
+    pub(super) fn any_open(&self, now: Duration) -> bool {
+        self.open.values().any(|call| call.at < now)
+    }
+
     /// A call that is made at this very moment cannot have been answered.
-    pub(super) fn open(&self, now: Duration) -> usize {
-        self.open.values().filter(|call| call.at < now).count()
+    pub(super) fn open(&self, now: Duration) -> Vec<String> {
+        let part = type_name::<A>();
+        let open = self.open.iter().filter(|(_, call)| call.at < now);
+        let show = |(id, Open { node, at, asked }): (&CallId, &Open<A>)| {
+            format!("{part} {id:?} at node{node} since {at:?}: {asked:?}")
+        };
+        open.map(show).collect()
     }
 
     pub(super) fn answers(&self) -> Answers {
@@ -208,7 +218,7 @@ impl<M: Matter> Part for M {
         self.desk().calls.asked(call).and_then(M::says_in)
     }
 
-    fn open(&self, now: Duration) -> usize {
+    fn open(&self, now: Duration) -> Vec<String> {
         self.desk().calls.open(now)
     }
 
@@ -238,4 +248,6 @@ pub(super) struct Written {
     pub(super) place: EntryRef,
     pub(super) clock: u64,
     pub(super) wall_ms: u64,
+    /// When the node's engine took it in: it may have been stored later.
+    pub(super) taken: Duration,
 }

@@ -323,10 +323,11 @@ fn have_one_secret(world: &World) -> bool {
 
 fn nobody_waits(world: &World) -> Result<(), Broken> {
     let now = world.cluster.now();
-    match world.parts().into_iter().map(|part| part.open(now)).sum::<usize>() {
-        0 => Ok(()),
-        open => broken("replies", format!("{open} calls were never answered")),
+    let open: Vec<String> = world.parts().into_iter().flat_map(|part| part.open(now)).collect();
+    if open.is_empty() {
+        return Ok(());
     }
+    broken("replies", format!("{} calls were never answered: {}", open.len(), open.join("; ")))
 }
 
 fn covered(world: &World) -> Coverage {

@@ -235,6 +235,7 @@ const PACKAGES: &[Package] = &[
             "etcetera",
             "getrandom",
             "nix",
+            "rustix",
             "serde",
             "serde_json",
             "thiserror",

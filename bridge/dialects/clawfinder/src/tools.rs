@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use bridge::{
+    seam::call::NotStopped,
     secret::Secret,
     toolbox::{Called, LentTool, ToolCaller, Toolbox},
 };
@@ -60,7 +61,7 @@ async fn called(
 ) -> Result<Map<String, Value>, NoAccount> {
     let Linked { key, print, is_known } =
         linked::of(registry, (by.signer.as_ref(), &by.agent)).await?;
-    let asks = Asks { registry, key, given };
+    let asks = Asks { registry, by, key, given };
     if tool == table::REGISTER {
         let done = if is_known { asks.update().await } else { asks.register().await };
         return Ok(results::one("agent", done?));
@@ -89,6 +90,7 @@ async fn called(
 /// An agent that asks for something, with its arguments.
 struct Asks<'a> {
     registry: &'a Arc<Registry>,
+    by: &'a ToolCaller,
     key: Secret,
     given: Map<String, Value>,
 }
@@ -105,7 +107,20 @@ impl Asks<'_> {
         http::ask(self.registry, Some(&self.key), (Method::GET, path), None).await
     }
 
+    /// Others see or are sent something of the agent's: one that is stopped may not.
     async fn send(&self, method: Method, path: &str, body: Value) -> Answer<Value> {
+        self.may_send().await?;
+        self.note(method, path, body).await
+    }
+
+    async fn may_send(&self) -> Answer<()> {
+        let Some(signer) = &self.by.signer else { return Ok(()) };
+        let of = Some((signer.print(), self.by.agent.clone()));
+        Ok(self.registry.desk.ask(&self.registry.visitor(), NotStopped { of }).await?)
+    }
+
+    /// Something that only the agent itself sees changes.
+    async fn note(&self, method: Method, path: &str, body: Value) -> Answer<Value> {
         http::ask(self.registry, Some(&self.key), (method, path), Some(&body)).await
     }
 
@@ -186,6 +201,7 @@ impl Asks<'_> {
         }
         profile["hosted"] = json!(true);
         profile["api_key"] = json!(self.key.expose());
+        self.may_send().await?;
         // Nobody shows a key yet.
         let registering = (Method::POST, "/api/agents/register/");
         http::ask(self.registry, None, registering, Some(&profile)).await
@@ -274,7 +290,7 @@ impl Asks<'_> {
             "read" => Ok(results::mail(self.get(&self.path(INBOX, "id")?).await?, from)),
             "mark_read" => {
                 let path = self.path(INBOX, "id")?;
-                let marked = self.send(Method::PATCH, &path, json!({"is_read": true})).await?;
+                let marked = self.note(Method::PATCH, &path, json!({"is_read": true})).await?;
                 Ok(results::plain(marked))
             }
             "send" => {

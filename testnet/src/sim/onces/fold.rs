@@ -14,8 +14,8 @@ use mesh::{
 #[derive(Clone, Debug)]
 pub(super) struct Act {
     pub(super) clock: u64,
-    /// When it was first durable anywhere.
-    pub(super) at: Duration,
+    /// When its author took it in, by the clock by which that judges leases: it may have been stored later.
+    pub(super) taken: Duration,
     pub(super) act: OnceAct,
 }
 

@@ -138,7 +138,14 @@ impl World {
             return Ok(());
         }
         let (clock, wall_ms) = (entry.facts.clock, entry.facts.wall_ms);
-        let written = Written { node, room, place: EntryRef { log, seq }, clock, wall_ms };
+        let Some(taken) = self.cluster.nodes[node].taken(room, at) else {
+            return broken(
+                "store",
+                format!("node{node} stores what it never took in: {log:?} {seq}"),
+            );
+        };
+        let place = EntryRef { log, seq };
+        let written = Written { node, room, place, clock, wall_ms, taken };
         if let Body::Vote(act) = body {
             return self.votes.stored(&self.cluster, written, act);
         } else if let Body::Election(act) = body {

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::{
-    api::agenda::{TaskField, TaskRecord},
+    api::{
+        agenda::{TaskField, TaskRecord},
+        command::CallId,
+    },
     wire::tasks::{CommentKind, TaskFields},
 };
 
@@ -133,4 +136,52 @@ fn a_task_is_deleted_at_its_end_by_its_maker_or_the_key_of_its_room() {
     mesh.restart(1);
     let gone = mesh.ask(1, Command::ReadTask { by: KEY.into(), room, task: made }).map(drop);
     assert_eq!(gone, Err(Refused::NoTask), "nor after a start");
+}
+
+/// Commands that came together are handled in one turn: the refusals, and how many entries were written.
+fn at_once<const N: usize>(
+    node: &mut Node,
+    commands: [Command; N],
+) -> ([Option<Refused>; N], usize) {
+    let rows = node.rows.len();
+    let calls = commands.map(|command| {
+        node.calls += 1;
+        let call = CallId(node.calls);
+        node.engine.handle(node.now, Input::Command { call, command });
+        call
+    });
+    node.turn();
+    let is_entry = |row: &&Change| matches!(row, Change::Entry { .. });
+    let written = node.rows[rows..].iter().filter(is_entry).count();
+    let refused = |call| node.reply(call).expect("every call is answered").err();
+    (calls.map(refused), written)
+}
+
+#[test]
+fn a_claim_that_comes_with_the_end_of_its_task_is_answered_and_writes_nothing() {
+    let (mut node, ann, _) = alone();
+    let made = task(node.ask(assign(&ann, new(node.lobby())))).task;
+    let done = TaskUpdate { status: Some(TaskStatus::Completed), ..nothing(made) };
+    task(node.ask(update(&ann, done)));
+    let takes = update(&ann, claim(made, &ann, None));
+    let notes = update(&ann, TaskUpdate { note: Some("too late".to_owned()), ..nothing(made) });
+    let (answers, written) = at_once(&mut node, [delete(&ann, made), takes, notes]);
+    assert_eq!(answers, [None, Some(Refused::NoTask), Some(Refused::NoTask)]);
+    assert_eq!(written, 1, "the deletion alone");
+}
+
+#[test]
+fn a_claim_that_comes_with_the_task_for_which_its_own_is_forgotten_is_answered() {
+    let (mut node, ann, _) = alone();
+    let room = node.lobby();
+    let first = task(node.ask(assign(&ann, new(room)))).task;
+    for _ in 1..TASKS_PER_LOG_MAX {
+        task(node.ask(assign(&ann, new(room))));
+    }
+    let done = TaskUpdate { status: Some(TaskStatus::Completed), ..nothing(first) };
+    task(node.ask(update(&ann, done)));
+    let takes = update(&ann, claim(first, &ann, None));
+    let (answers, written) = at_once(&mut node, [assign(&ann, new(room)), takes]);
+    assert_eq!(answers, [None, Some(Refused::NoTask)]);
+    assert_eq!(written, 1, "the new task alone");
 }
