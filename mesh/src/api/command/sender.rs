@@ -63,6 +63,7 @@ impl Command {
             | Command::ListRooms { .. }
             | Command::ListAgents { .. }
             | Command::ListSeats { .. }
+            | Command::ListWaits { .. }
             | Command::NameNodes { .. }
             | Command::RoomInfo { .. }
             | Command::GetVote { .. }
