@@ -116,7 +116,7 @@ impl Asks<'_> {
     async fn may_send(&self) -> Answer<()> {
         let Some(signer) = &self.by.signer else { return Ok(()) };
         let of = Some((signer.print(), self.by.agent.clone()));
-        Ok(self.registry.desk.ask(&self.registry.visitor(), NotStopped { of }).await?)
+        Ok(self.registry.desk.ask(self.registry.visitor(), NotStopped { of }).await?)
     }
 
     /// Something that only the agent itself sees changes.
