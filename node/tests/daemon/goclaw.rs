@@ -147,10 +147,11 @@ const ROWS: [(&str, &str, &[&str]); 4] = [
 ];
 
 /// Events that there are (§6, §14).
-const EVENTS: [&str; 8] = [
+const EVENTS: [&str; 9] = [
     "agent",
     "cron",
     "cron.fired",
+    "team.message.sent",
     "session.updated",
     "device.pair.requested",
     "device.pair.resolved",

@@ -101,6 +101,8 @@ fn both_sides_of_a_split_fire_and_afterwards_each_slot_is_fired_once_again() {
             && last.iter().all(|runs| *runs == 1)
             && runs(&mut her, &job) == listed
     });
+    // Anew: of all that it was told meanwhile it has read nothing.
+    let mut operator = come(&near, own.trim(), "op");
     let private = runs(&mut operator, &private);
     assert!(private.len() > 3 && private.iter().all(|run| run.node == "near" && !run.duplicate));
     let theirs = her.gets("cron.list", &json!({}));
