@@ -246,6 +246,21 @@ impl Recorder {
         self.answer(&id, method).unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
+    /// The same, as often as a connection may read.
+    pub(crate) fn gets_in_time(&mut self, method: &str, params: &Value) -> Value {
+        loop {
+            let id = self.begin(method, params);
+            match self.answer(&id, method) {
+                Ok(payload) => return payload,
+                Err(error) => {
+                    assert_eq!(error["code"], "RESOURCE_EXHAUSTED", "{method}: {error}");
+                    let wait = error["retryAfterMs"].as_u64().unwrap();
+                    std::thread::sleep(Duration::from_millis(wait));
+                }
+            }
+        }
+    }
+
     pub(crate) fn refused(&mut self, method: &str, params: &Value) -> Value {
         let id = self.begin(method, params);
         self.answer(&id, method).expect_err(method)

@@ -25,7 +25,7 @@ struct Run {
 
 /// The runs of a job that are over and were said, as a client's node lists them.
 fn runs(client: &mut Recorder, job: &Value) -> BTreeSet<Run> {
-    let listed = client.gets("cron.runs", &json!({"jobId": job, "limit": 200}));
+    let listed = client.gets_in_time("cron.runs", &json!({"jobId": job, "limit": 200}));
     let run = |row: &Value| Run {
         slot: row["slot"].as_str().unwrap().parse().unwrap(),
         at: row["ts"].as_str().unwrap().to_owned(),
