@@ -54,7 +54,7 @@ pub(crate) async fn who_waits_for_whom_is_seen_and_that_it_is_over(
     let task = json!({ "room_id": room, "title": title, "assignee": bob.id });
     let task = ann.call("assign_task", task).await?;
     page.part_shows("#waits ~ .wide", title).await?;
-    let drawn = "[...document.querySelectorAll('svg.waits text')].map((one) => one.textContent).filter((text) => text.endsWith('-waits') || text.endsWith('-awaited'))";
+    let drawn = "[...document.querySelectorAll('svg.waiting text')].map((one) => one.textContent).filter((text) => text.endsWith('-waits') || text.endsWith('-awaited'))";
     ensure!(page.value(drawn).await? == json!(["ann-waits", "bob-is-awaited"]));
     // A picture is for eyes: the table says the same to everybody else, and leads there.
     page.click("#waits ~ .wide a[href*='/ui/rooms/']").await?;
