@@ -173,7 +173,8 @@ fn of_room(known: &Known, room: &Room, found: &mut Vec<WaitView>) {
     let open = room.folds.votes.all().filter(|vote| !vote.is_closed());
     for vote in open.filter(|vote| !vote.is_overdue(now.wall_ms)).take(WAITS_LISTED_MAX) {
         let view = vote.view(id, now);
-        let of: Vec<AgentId> = vote.yet_to_vote().take(WAIT_NAMED_MAX).cloned().collect();
+        let others = vote.yet_to_vote().filter(|agent| **agent != view.created_by);
+        let of: Vec<AgentId> = others.take(WAIT_NAMED_MAX).cloned().collect();
         if !of.is_empty() {
             let shown = wait(view.vote, &view.created_by, of, (Awaited::Ballots, &view.title));
             let (since_ms, until_ms) = (view.created_ms, view.closes_ms);

@@ -218,9 +218,16 @@ impl Browser {
     }
 
     pub(crate) async fn click(&self, css: &str) -> Result<()> {
-        let element = self.one(css).await?;
-        let clicked = self.post(&format!("element/{}/click", element.0), &json!({})).await;
-        clicked.map(drop).with_context(|| format!("click {css}"))
+        let until = Instant::now() + SOON;
+        loop {
+            let element = self.one(css).await?;
+            match self.post(&format!("element/{}/click", element.0), &json!({})).await {
+                Ok(_) => return Ok(()),
+                // It was shown anew in between: nothing was clicked.
+                Err(error) if is_stale(&error) && Instant::now() < until => {}
+                Err(error) => return Err(error).with_context(|| format!("click {css}")),
+            }
+        }
     }
 
     /// Types a text into a field.
@@ -369,4 +376,9 @@ fn decoded(text: &str) -> Result<Vec<u8>> {
     }
     ensure!(bytes.starts_with(b"\x89PNG"), "a picture that is no PNG");
     Ok(bytes)
+}
+
+/// The part of the page was another one by then.
+fn is_stale(error: &anyhow::Error) -> bool {
+    format!("{error:#}").contains("stale element reference")
 }

@@ -59,7 +59,7 @@ pub(crate) async fn take(world: &mut World, dir: &Path) -> Result<()> {
 /// Until there are figures to draw, and the index has what was said.
 async fn drawn(world: &World) -> Result<()> {
     for (path, part) in
-        [("/ui/figures", "svg.plot, .plot svg"), ("/ui/search?text=plan", "article")]
+        [("/ui/figures", "tbody tr:nth-child(8)"), ("/ui/search?text=plan", "article")]
     {
         let there = format!("!!document.querySelector({})", json!(part));
         loop {

@@ -51,7 +51,7 @@ async fn who_waits_for_whom_is_drawn_and_stands_in_a_table_for_those_who_may_rea
     node.bridge.desk().ask(&ann, AssignTask(task)).await.unwrap();
     node.asks(&ann, "bob").await;
     let page = node.get("/ui/agents", &own).await.body;
-    assert!(page.contains("<svg class=\"waits\"") && page.contains("role=\"img\""), "{page}");
+    assert!(page.contains("<svg class=\"waiting\"") && page.contains("role=\"img\""), "{page}");
     for part in ["a ballot: &lt;script&gt;\u{fffd}ship it?", "a task: &lt;b&gt;paint", "an answer"]
     {
         assert!(page.contains(part), "{part}: {page}");

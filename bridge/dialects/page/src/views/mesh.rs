@@ -135,7 +135,7 @@ fn table(known: &Known<'_>, agents: impl Fn(NodeId) -> usize) -> Markup {
             caption { "Nodes, as this one sees them" }
             thead { tr {
                 th scope="col" { "Node" } th scope="col" { "Standing" } th scope="col" { "Messages" } th scope="col" { "Last heard" }
-                @if more { th scope="col" { "Link" } th scope="col" { "Clock" } th scope="col" { "Gives numbers in" } }
+                @if more { th scope="col" { "Link" } th scope="col" { "Clock" } th scope="col" { "Sequencer of" } }
                 th scope="col" { "Agents" } th scope="col" { "Version" } th scope="col" { "Member since" }
             } }
             tbody {
@@ -153,7 +153,7 @@ fn table(known: &Known<'_>, agents: impl Fn(NodeId) -> usize) -> Markup {
                         @if more {
                             td data-th="Link" { @match facts.and_then(|facts| facts.rtt_ms) { Some(ms) => (wait(ms)), None => "–" } }
                             td data-th="Clock" { (clock(node, facts)) }
-                            td data-th="Gives numbers in" { (facts.map_or(0, |facts| facts.sequences)) " rooms" }
+                            td data-th="Sequencer of" { (facts.map_or(0, |facts| facts.sequences)) " rooms" }
                         }
                         td data-th="Agents" { (agents(node.node)) }
                         td data-th="Version" { @if let Some(about) = &node.about { (plain(&about.version)) } @else { "unknown" } }
@@ -264,8 +264,11 @@ fn picture(known: &Known<'_>) -> Markup {
         nth.map_or(MIDDLE, |nth| place(nth, others.len()))
     };
     let me = known.nodes.iter().find(|node| node.me);
+    // No taller than what is in it: two others stand in one line with this node.
+    let heights = others.iter().map(|node| at(node.node).1);
+    let (top, end) = heights.fold((MIDDLE.1, MIDDLE.1), |(top, end), y| (top.min(y), end.max(y)));
     html! {
-        svg.mesh viewBox="0 0 520 310" role="img" aria-label="This node in the middle, and its ways to the others; the table says the same" {
+        svg.mesh viewBox=(format!("0 {:.0} 520 {:.0}", top - 30.0, end - top + 75.0)) role="img" aria-label="This node in the middle, and its ways to the others; the table says the same" {
             @for node in &others {
                 // A node that is heard through another one hangs on that one.
                 @let from = node.through.filter(|_| Standing::of(node) == Standing::Heard).map_or(MIDDLE, at);
@@ -289,7 +292,7 @@ fn dot(known: &Known<'_>, node: &MemberStatus, ((x, y), r): (Place, u32)) -> Mar
         circle class=(class) cx=(digit(x)) cy=(digit(y)) r=(r) {}
         text x=(digit(x)) y=(digit(y + f64::from(r) + 13.0)) { (plain(&clipped(&known.name(node.node)))) }
         text.small.late[behind] x=(digit(x)) y=(digit(y + f64::from(r) + 25.0)) {
-            (short_step(node)) @if numbers > 0 { " · numbers " (numbers) }
+            (short_step(node)) @if numbers > 0 { " · sequencer of " (numbers) }
         }
     }
 }

@@ -59,7 +59,7 @@ pub(crate) async fn content(shared: &Shared, person: &Person) -> Result<Markup, 
     Ok(html! {
         h1 { "Rooms" }
         @if unread > 0 { p.quiet role="status" { "In " (unread) @if unread == 1 { " room" } @else { " rooms" } " something was said that you have not read." } }
-        (waiting(&approvals, &rooms))
+        (waiting(&approvals, &rooms, &live))
         (list("Rooms", &rooms, &live))
         @if !direct.is_empty() { (list("Direct, of agents of your key", &direct, &live)) }
         @if all > rooms.len() + direct.len() { p.quiet { "Of " (all) " rooms the liveliest are shown." } }
@@ -67,7 +67,7 @@ pub(crate) async fn content(shared: &Shared, person: &Person) -> Result<Markup, 
 }
 
 /// Things that agents want to do, and about which nobody has decided.
-fn waiting(approvals: &[ApprovalView], rooms: &[RoomView]) -> Markup {
+fn waiting(approvals: &[ApprovalView], rooms: &[RoomView], live: &Live<'_>) -> Markup {
     html! {
         @if !approvals.is_empty() {
             h2 { "To be decided" }
@@ -75,7 +75,7 @@ fn waiting(approvals: &[ApprovalView], rooms: &[RoomView]) -> Markup {
                 @for approval in approvals.iter().take(APPROVALS_SHOWN) {
                     @let room = rooms.iter().find(|room| room.room == approval.room).map_or_else(|| "a room".to_owned(), name);
                     li {
-                        a href=(format!("/ui/rooms/{}#approvals", approval.room.to_uuid())) { (id(&approval.by)) " in " (plain(&room)) } ": "
+                        a href=(format!("/ui/rooms/{}#approvals", approval.room.to_uuid())) { (live.member(approval.room, &approval.by)) " in " (plain(&room)) } ": "
                         (excerpt(&approval.text)) " " span.quiet { "until " (times::moment(approval.until_ms)) }
                     }
                 }
@@ -121,6 +121,18 @@ impl Live<'_> {
         let agent = which(info)?;
         let found = info.agents.iter().find(|member| member.agent == agent);
         Some(found.map_or_else(|| agent.to_string(), |member| member.name.to_string()))
+    }
+
+    /// A member of a room by its name, or its id.
+    fn member(&self, room: RoomId, agent: &AgentId) -> Markup {
+        let found = self
+            .infos
+            .get(&room)
+            .and_then(|info| info.agents.iter().find(|one| one.agent == *agent));
+        match found {
+            Some(member) => html! { (plain(&member.name)) },
+            None => id(agent),
+        }
     }
 
     fn leader(&self, room: RoomId) -> Option<String> {

@@ -27,8 +27,8 @@ pub(super) struct Waits<'a> {
 
 /// Height of a row of the picture, and where its two columns are.
 const ROW: usize = 34;
-const LEFT: usize = 150;
-const RIGHT: usize = 410;
+const LEFT: usize = 130;
+const RIGHT: usize = 270;
 
 /// In the place of agents, where anybody may end a wait.
 const ANYBODY: &str = "anybody";
@@ -108,11 +108,11 @@ impl Waits<'_> {
             (rows - agents.len()) * ROW / 2 + nth * ROW + ROW / 2 + 18
         };
         html! {
-            svg.waits viewBox=(format!("0 0 560 {}", rows * ROW + 24)) role="img" aria-label="Who waits at the left, for whom at the right; the table says the same" {
+            svg.waiting viewBox=(format!("0 0 400 {}", rows * ROW + 24)) role="img" aria-label="Who waits at the left, for whom at the right; the table says the same" {
                 text.small x=(LEFT) y="12" { "waits" } text.small x=(RIGHT) y="12" { "for" }
                 @for (by, of, count) in &lines {
                     @let (from, to) = (y(&left, by), y(&right, of));
-                    path.wait d=(format!("M{} {from} C{} {from} {} {to} {} {to}", LEFT + 8, LEFT + 90, RIGHT - 90, RIGHT - 14)) {}
+                    path.wait d=(format!("M{} {from} C{} {from} {} {to} {} {to}", LEFT + 8, LEFT + 60, RIGHT - 70, RIGHT - 14)) {}
                     path.tip d=(format!("M{} {} L{} {to} L{} {} Z", RIGHT - 16, to - 5, RIGHT - 7, RIGHT - 16, to + 5)) {}
                     @if *count > 1 { text.small x=((LEFT + RIGHT) / 2) y=((from + to) / 2 - 3) { (count) } }
                 }
