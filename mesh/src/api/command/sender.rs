@@ -70,6 +70,7 @@ impl Command {
             | Command::Receipts { .. }
             | Command::ListVotes { .. }
             | Command::ListApprovals { .. }
+            | Command::ListWaits { .. }
             | Command::ReadApproval { .. }
             | Command::ListTasks { .. }
             | Command::ReadTask { .. }
