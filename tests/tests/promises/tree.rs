@@ -250,7 +250,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "cli",
         folder: "cli",
-        edges: &["client", "lantern", "protocol"],
+        edges: &["client", "lantern", "openpgp", "protocol"],
         crates: &[
             "base64",
             "clap",

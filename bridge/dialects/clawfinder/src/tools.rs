@@ -14,16 +14,14 @@ use serde_json::{Map, Value, json};
 use crate::{
     Opened, http,
     limits::TOOL_PAGE_ROWS,
+    linked::{self, Linked, NoAccount},
     problem::{Answer, Problem},
     registry::Registry,
     usernames,
 };
 
-mod linked;
 mod results;
 mod table;
-
-use linked::{Linked, NoAccount};
 
 /// See the module.
 pub(crate) struct Tools {
@@ -61,7 +59,8 @@ async fn called(
     tool: &str,
     given: Map<String, Value>,
 ) -> Result<Map<String, Value>, NoAccount> {
-    let Linked { key, print, is_known } = linked::of(registry, by).await?;
+    let Linked { key, print, is_known } =
+        linked::of(registry, (by.signer.as_ref(), &by.agent)).await?;
     let asks = Asks { registry, by, key, given };
     if tool == table::REGISTER {
         let done = if is_known { asks.update().await } else { asks.register().await };
@@ -117,7 +116,7 @@ impl Asks<'_> {
     async fn may_send(&self) -> Answer<()> {
         let Some(signer) = &self.by.signer else { return Ok(()) };
         let of = Some((signer.print(), self.by.agent.clone()));
-        Ok(self.registry.desk.ask(&self.registry.visitor(), NotStopped { of }).await?)
+        Ok(self.registry.desk.ask(self.registry.visitor(), NotStopped { of }).await?)
     }
 
     /// Something that only the agent itself sees changes.

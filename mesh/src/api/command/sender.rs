@@ -64,6 +64,7 @@ impl Command {
             | Command::ListRooms { .. }
             | Command::ListAgents { .. }
             | Command::ListSeats { .. }
+            | Command::ListWaits { .. }
             | Command::NameNodes { .. }
             | Command::RoomInfo { .. }
             | Command::GetVote { .. }
