@@ -71,7 +71,6 @@ impl Command {
             | Command::Receipts { .. }
             | Command::ListVotes { .. }
             | Command::ListApprovals { .. }
-            | Command::ListWaits { .. }
             | Command::ReadApproval { .. }
             | Command::ListTasks { .. }
             | Command::ReadTask { .. }
