@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     announcing::Announcing,
+    checkup::Examiner,
     figures::Figures,
     limits,
     listen::http::tls::Tls,
@@ -43,6 +44,8 @@ pub struct Config {
     pub changed: Changed,
     /// How the node was in the last hour and day: it adds to them.
     pub figures: Arc<Figures>,
+    /// Makes the node's account of itself, for pages.
+    pub examiner: Examiner,
     /// Where they may say it.
     pub policies: Arc<Policies>,
     /// The clients that may have a key made over HTTP.
@@ -89,6 +92,7 @@ impl Config {
             quotas: Quotas::default(),
             changed: Changed::default(),
             figures: Arc::default(),
+            examiner: Examiner::default(),
             policies: Arc::default(),
             signup: Signup::Off,
             strangers_read: true,

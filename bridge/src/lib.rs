@@ -13,13 +13,14 @@
 //! In reading order: [`seam`] (calls, answers, events, refusals: all that a dialect sees of a node), [`dialect`] (how
 //! one is recognised, and its parts), [`backend`] (all that the bridge sees of a node), [`config`], [`policy`] (what agents may send), `reply`,
 //! [`session`] (the meaning of calls), [`delivery`] (routing and queues), [`read`] (calls of parties without a connection),
-//! [`listen`] (listeners and connections), [`webhooks`] (messages that are posted), [`mails`] (how agents are told), `announcing` (what became of conversations, in rooms), [`secret`], [`tokens`] (what stands for a key), [`toolbox`] (tools that dialects lend to each other), [`replay`] (the past of a room, as a file), [`redact`] (texts for strangers), `counters`, [`ids`], [`limits`].
+//! [`listen`] (listeners and connections), [`webhooks`] (messages that are posted), [`mails`] (how agents are told), `announcing` (what became of conversations, in rooms), [`secret`], [`tokens`] (what stands for a key), [`toolbox`] (tools that dialects lend to each other), [`replay`] (the past of a room, as a file), [`shown`] (the parts of it for members and for strangers), [`redact`] (texts for strangers), `counters`, [`ids`], [`limits`].
 
 #![warn(missing_docs)]
 
 mod announcer;
 mod announcing;
 pub mod backend;
+pub mod checkup;
 pub mod config;
 mod counters;
 pub mod delivery;
@@ -42,6 +43,7 @@ pub mod seam;
 pub mod searching;
 pub mod secret;
 pub mod session;
+pub mod shown;
 pub mod tokens;
 pub mod toolbox;
 mod waking;

@@ -162,6 +162,9 @@ pub const WEBHOOK_RETRY_AFTER: [Duration; 5] = [
     Duration::from_secs(64),
     Duration::from_secs(256),
 ];
+/// The same for a notice, which somebody waits for.
+pub const NOTICE_RETRY_AFTER: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(16)];
 /// A cursor that has moved is written after this: as much may be delivered again after a crash.
 pub const WEBHOOK_KEEP_AFTER: Duration = Duration::from_secs(1);
 /// When the node stops, cursors may take this long to be written: it has 3 s for everything.
@@ -347,11 +350,21 @@ pub const REPLAY_PAGE_BYTES: usize = 256 * 1024;
 pub const REPLAY_PARTICIPANTS_MAX: usize = 10_000;
 /// Replays that are played at once at a node: each reads the room twice, and holds its tasks.
 pub const REPLAYS_AT_ONCE: usize = 8;
-/// The same of those who show no key: they hold nobody else up.
+/// And of one key more wait for their turn: one is played at a time.
+pub const REPLAYS_OF_KEY_WAITING_MAX: usize = 4;
+/// For so long at most: a client is told before it gives up.
+pub const REPLAY_WAITS_FOR: Duration = Duration::from_secs(30);
+/// Replays that a key begins in a minute: each goes through its room twice. Parts of one that is gone on with do not count.
+pub const REPLAYS_PER_MINUTE: u32 = 30;
+/// The same of all who show no key.
+pub const REPLAYS_OF_STRANGERS_PER_MINUTE: u32 = 60;
+/// The same as [`REPLAYS_AT_ONCE`] of those who show no key: they hold nobody else up.
 pub const REPLAYS_OF_STRANGERS: usize = 4;
 /// A chunk of a file that nobody takes for so long ends it: a client that stands still keeps no place.
 pub const REPLAY_TAKEN_WITHIN: Duration = Duration::from_secs(30);
 /// Replays that were begun in parts, and may be gone on with: of more, the oldest is played again from its beginning.
-pub const REPLAYS_KEPT_MAX: usize = 4;
+pub const REPLAYS_KEPT_MAX: usize = 8;
+/// And of one key: those of others stay.
+pub const REPLAYS_OF_KEY_KEPT_MAX: usize = 2;
 /// And for so long.
 pub const REPLAYS_KEPT_FOR: Duration = Duration::from_secs(60);

@@ -28,6 +28,7 @@ use tokio::{
 
 use crate::{
     backend::{self, Mesh, ReadError, Reads},
+    checkup::Checkup,
     config::{Config, Signup},
     delivery::hub::{Beside, Hub, Watched, Way},
     figures::Figures,
@@ -174,6 +175,13 @@ impl Visitor {
         })
     }
 
+    /// The holder of a minted key.
+    #[cfg(test)]
+    pub(crate) fn holding(key: KeyPrint) -> Visitor {
+        let standing = Standing::Minted { tier: Tier::Low, writes: true, approves: true };
+        Visitor::new(Party::Holder { key, standing, signer: None, named: None })
+    }
+
     /// The same holder of a key, who reads in the name of an agent: direct rooms are of agents.
     #[must_use]
     pub fn named(self, agent: Option<AgentId>) -> Visitor {
@@ -280,6 +288,14 @@ impl Desk {
         }
     }
 
+    /// How the node and its links are, for its operator alone. `None`: it does not say now.
+    pub async fn checkup(&self, visitor: &Visitor) -> Result<Option<Arc<Checkup>>, Refusal> {
+        match visitor.standing() {
+            Standing::Own => Ok(self.config().examiner.checkup().await),
+            Standing::Minted { .. } => Err(Refusal::NotOperator),
+        }
+    }
+
     /// Whether a request came over TLS, as its client sees it.
     #[must_use]
     pub fn is_secure(&self, peer: Peer, headers: &HeaderMap) -> bool {
@@ -311,6 +327,13 @@ impl Desk {
     /// The hub.
     pub(crate) fn hub(&self) -> &Arc<Hub> {
         &self.office.hub
+    }
+
+    /// How many keys this node has heard to be invalid since its start. As long as it stays the same, a key that was valid has not
+    /// been revoked; it may have expired. Never waits.
+    #[must_use]
+    pub fn keys_ended(&self) -> u64 {
+        self.office.hub.keys_ended()
     }
 
     /// How many agents are attached here.
@@ -371,6 +394,12 @@ impl Desk {
     /// An agent that is attached here with this key: it is connected, or acts without a connection, and then stays for longer.
     pub fn attached(&self, agent: &AgentId, key: KeyPrint) -> Option<Visitor> {
         hosts::attached(self, &(agent.clone(), key))
+    }
+
+    /// The dialect of an agent that is connected to this node, for people.
+    #[must_use]
+    pub fn speaks(&self, agent: &AgentId) -> Option<&'static str> {
+        self.office.hub.speaks(agent)
     }
 
     /// Waits for news of a room that the visitor may read.

@@ -1,4 +1,5 @@
-//! Texts that strangers see: addresses of people, names of accounts, and words that may be keys, are taken out.
+//! Texts that strangers see: addresses of people, names of accounts, prints of keys in ids of people, and words that may be
+//! keys, are taken out.
 //!
 //! It is done word by word, a word being all between two blanks. What it leaves is left by a second time, too.
 
@@ -15,6 +16,9 @@ const SHA_DIGITS: std::ops::RangeInclusive<usize> = 7..=64;
 const SECRETS: [&str; 3] = ["token=", "auth=", "key="];
 /// Folders of which each is an account's.
 const HOMES: [&str; 3] = ["/Users/", "/home/", "\\Users\\"];
+
+/// With which the id of a person begins, as [`crate::seam::principal`] makes it: around the digits of a key's print.
+const PRINT: (&str, usize, char) = ("u-", 16, '-');
 
 /// A text without what strangers must not see.
 #[must_use]
@@ -40,7 +44,7 @@ pub fn sha(text: &str) -> &str {
 }
 
 fn of_word(word: &str) -> String {
-    let word = urls(word);
+    let word = urls(&prints(word));
     let lower = word.to_ascii_lowercase();
     let asks = |secret: &&str| {
         ["?", "&", "#", ";"].iter().any(|sign| lower.contains(&format!("{sign}{secret}")))
@@ -50,6 +54,27 @@ fn of_word(word: &str) -> String {
         return URL.to_owned();
     }
     keys(&emails(&homes(&word)))
+}
+
+/// Ids of people without the print of their key. From left to right, so that nothing that is left makes another one.
+fn prints(word: &str) -> String {
+    let (begin, digits, end) = PRINT;
+    let mut clean = String::with_capacity(word.len());
+    for c in word.chars() {
+        clean.push(c);
+        if c != end {
+            continue;
+        }
+        let start = clean.len().checked_sub(begin.len() + digits + end.len_utf8());
+        let print = start.and_then(|start| clean.get(start..)?.strip_prefix(begin));
+        let is_print = print.is_some_and(|print| {
+            print[..digits].bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        });
+        if is_print {
+            clean.truncate(start.unwrap_or_default());
+        }
+    }
+    clean
 }
 
 /// Each URL with something secret in it, in the place of it.
@@ -164,6 +189,8 @@ mod tests {
             ("h.example/x?auth=a", "[FILTERED_URL]"),
             ("{\"url\":\"https://h/?token=a\"}", "{\"url\":\"[FILTERED_URL]\"}"),
             ("ssh://ada@example.org/x", "ssh:[EMAIL]/x"),
+            ("@u-abababababababab-ada, (u-0123456789abcdef-b)", "@ada, (b)"),
+            ("u-abababababu-abababababababab-ababab-x", "x"),
         ] {
             assert_eq!(redacted(text), clean);
         }
@@ -185,6 +212,9 @@ mod tests {
             "/home/",
             "x /Users/ y",
             "7d444840-9dc0-11d1-b245-5ffdce74fad2",
+            "u-abababababababab",
+            "u-ababababababab-ada",
+            "u-ABABABABABABABAB-ada",
         ] {
             assert_eq!(redacted(text), text);
         }
@@ -213,7 +243,9 @@ mod tests {
     }
 
     /// Pieces that are, or nearly are, of what is taken out, and all that can stand beside them.
-    const PIECES: [&str; 34] = [
+    const PIECES: [&str; 36] = [
+        "u-",
+        "-abababababababab-",
         "ada@example.org",
         "@",
         "a@b",
@@ -256,6 +288,14 @@ mod tests {
 
     /// Looks for what must not be there, in another way than it is taken out.
     fn leaks(text: &str) -> Option<&'static str> {
+        for (at, _) in text.match_indices("u-") {
+            let mut parts = text[at + 2..].split('-');
+            let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+            let print = parts.next().unwrap_or_default();
+            if print.len() == 16 && print.chars().all(is_hex) && parts.next().is_some() {
+                return Some("a print");
+            }
+        }
         let runs = text.split(|c: char| !c.is_ascii_alphanumeric());
         let is_key = |run: &str| {
             run.len() >= 20

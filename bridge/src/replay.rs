@@ -5,6 +5,8 @@
 //! it holds the tasks as they were, who has taken part, and no event. So two nodes that have the same logs give the same bytes,
 //! and a node that was started anew gives them again. Who shows no key is given what those see who look on.
 
+mod turns;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
@@ -25,25 +27,23 @@ use mesh::{
     wire::{entry::Said, tasks::TaskStatus},
 };
 use serde_json::{Value, json};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
-    time::timeout,
-};
+use tokio::{sync::mpsc, time::timeout};
 
+use self::turns::Turns;
 use crate::{
     backend::{Happened, Past},
     limits::{
         REPLAY_PAGE_BYTES, REPLAY_PARTICIPANTS_MAX, REPLAY_ROWS, REPLAY_TAKEN_WITHIN,
-        REPLAYS_AT_ONCE, REPLAYS_KEPT_FOR, REPLAYS_KEPT_MAX, REPLAYS_OF_STRANGERS,
+        REPLAYS_KEPT_FOR, REPLAYS_KEPT_MAX, REPLAYS_OF_KEY_KEPT_MAX,
     },
     read::{Desk, Visitor},
-    redact::{redacted, sha},
     seam::{
         call::{DescribeRoom, GetProfile, ReadDetails},
         event::Message,
         principal::user_of,
         refusal::Refusal,
     },
+    shown::{Commit, Eyes, PullRequest, Shown},
 };
 
 /// What somebody wants to be given.
@@ -55,8 +55,11 @@ pub struct Wish {
     pub public: bool,
 }
 
-/// In the place of a text that only members can read.
-const ENCRYPTED: &str = "[encrypted]";
+impl Wish {
+    fn eyes(self) -> Eyes {
+        if self.public { Eyes::Strangers } else { Eyes::Members }
+    }
+}
 
 /// The room's past, from its beginning.
 struct Tape {
@@ -199,7 +202,7 @@ impl Reader {
             let skills: Vec<String> = known.skills.iter().map(|skill| tape.text(skill)).collect();
             agents.push(json!({
                 "name": name,
-                "owner": owner(who.key),
+                "owner": tape.owner(who.key),
                 "model": known.model.map_or("unknown".to_owned(), |model| tape.text(&model)),
                 "skills": skills,
             }));
@@ -213,24 +216,29 @@ impl Reader {
     }
 }
 
-/// The owner of an agent: the key that its node was shown, by its print. Nothing, if it is not known.
-fn owner(key: Option<KeyPrint>) -> String {
-    let hex = |key: KeyPrint| key.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    key.map_or(String::new(), hex)
-}
-
 /// An event, and before it the agent that has not done anything before.
 type Played = (Option<AgentId>, Option<Value>);
 
 impl Tape {
     /// A text, as it is shown.
     fn text(&self, text: &str) -> String {
-        if self.wish.public { redacted(text) } else { text.to_owned() }
+        self.wish.eyes().text(text)
     }
 
     fn words(&self, text: &str) -> String {
-        let is_blob = self.room.encrypted || text.starts_with("clw1:");
-        if is_blob { ENCRYPTED.to_owned() } else { self.text(text) }
+        self.wish.eyes().words(text, self.room.encrypted)
+    }
+
+    /// The id of an agent or person.
+    fn agent(&self, agent: &str) -> String {
+        self.wish.eyes().agent(agent)
+    }
+
+    /// The owner of an agent: the key that its node was shown, by its print. Nothing, if it is not known, or no matter of the reader.
+    fn owner(&self, key: Option<KeyPrint>) -> String {
+        let hex = |key: KeyPrint| key.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let key = key.filter(|_| self.wish.eyes() == Eyes::Members);
+        key.map_or(String::new(), hex)
     }
 
     fn event(&self, kind: &str, data: &Value) -> Value {
@@ -267,8 +275,8 @@ impl Tape {
         self.event(
             "agent.joined",
             &json!({
-                "agent_id": self.text(agent), "name": self.text(name),
-                "owner": owner(who.and_then(|who| who.key)), "model": self.text(model),
+                "agent_id": self.agent(agent), "name": self.text(name),
+                "owner": self.owner(who.and_then(|who| who.key)), "model": self.text(model),
             }),
         )
     }
@@ -304,7 +312,9 @@ impl Tape {
             Happened::Said(row) => {
                 let wall_ms = row.facts.wall_ms;
                 let Some(message) = Message::read(self.room.room, row) else { return Vec::new() };
-                let Some(shown) = self.shows(&message) else { return Vec::new() };
+                let is_left_out = message.speech == Speech::Thinking && !self.wish.thinking;
+                let shown = self.wish.eyes().sees(&message).filter(|_| !is_left_out);
+                let Some(shown) = shown else { return Vec::new() };
                 self.passes(wall_ms);
                 let said = message.said.clone();
                 let new = self.sees(&said.agent, Some(&said));
@@ -321,51 +331,8 @@ impl Tape {
     }
 }
 
-/// How a message is shown.
-enum Shown {
-    Chat,
-    Commit(Value),
-    Opened(Value),
-    Merged(Value),
-}
-
 impl Tape {
-    /// `None`: it is not.
-    fn shows(&self, message: &Message) -> Option<Shown> {
-        let said = &*message.said;
-        let all =
-            said.metadata.as_deref().and_then(|json| serde_json::from_str::<Value>(json).ok());
-        // The one word of a dialect for a message that is for members alone.
-        let is_for_members =
-            all.as_ref().is_some_and(|all| all["clawtank"]["visibility"] == "room_only");
-        let hidden = self.wish.public && (is_for_members || said.conversation.is_some());
-        match message.speech {
-            _ if hidden => return None,
-            Speech::Thinking if self.wish.public || !self.wish.thinking => return None,
-            Speech::Thinking | Speech::Decision => return Some(Shown::Chat),
-            Speech::Chat => {}
-        }
-        let Some(mut all) = all else { return Some(Shown::Chat) };
-        let kind = all["kind"].as_str().unwrap_or_default().to_owned();
-        let git = all.get_mut("git").map(Value::take).filter(Value::is_object);
-        match &*kind {
-            "git.commit" => git.map(Shown::Commit),
-            "git.pr_opened" => git.map(Shown::Opened),
-            "git.pr_merged" => git.map(Shown::Merged),
-            "git.pr_reviewed"
-            | "approval_request"
-            | "approval_decision"
-            | "approval_discussion" => None,
-            "request" | "cancel" | "timeout" if self.wish.public => None,
-            _ => Some(Shown::Chat),
-        }
-    }
-
     fn said(&mut self, said: &Said, shown: Shown) -> Value {
-        let git_text = |tape: &Tape, git: &Value, path: &str| {
-            tape.text(git.pointer(path).and_then(Value::as_str).unwrap_or_default())
-        };
-        let number = |git: &Value| git["pull_request"]["number"].as_u64().unwrap_or_default();
         match shown {
             Shown::Chat => {
                 self.counts.messages += 1;
@@ -374,39 +341,23 @@ impl Tape {
                 let text = self.words(&said.content);
                 json!({"t": self.t, "type": kind, "from": self.text(&said.name), "text": text})
             }
-            Shown::Commit(git) => {
-                let count = |name: &str| git["changes"]["stats"][name].as_u64().unwrap_or_default();
-                let message = git_text(self, &git, "/commit_info/message");
-                let added = count("additions");
+            Shown::Commit(Commit { sha, branch, subject, additions, deletions, .. }) => {
                 self.counts.commits += 1;
-                self.counts.lines_added = self.counts.lines_added.saturating_add(added);
-                let id =
-                    git.pointer("/commit_info/sha").and_then(Value::as_str).unwrap_or_default();
+                self.counts.lines_added = self.counts.lines_added.saturating_add(additions);
                 let data = json!({
-                    "sha": sha(id),
-                    "branch": git_text(self, &git, "/commit_info/branch"),
-                    "message": message.lines().next().unwrap_or_default(),
-                    "agent_id": self.text(&said.agent),
-                    "stats": {"additions": added, "deletions": count("deletions")},
+                    "sha": sha, "branch": branch, "message": subject,
+                    "agent_id": self.wish.eyes().agent(&said.agent),
+                    "stats": {"additions": additions, "deletions": deletions},
                 });
                 self.event("git.commit", &data)
             }
-            Shown::Opened(git) => {
-                let data = json!({
-                    "number": number(&git),
-                    "title": git_text(self, &git, "/pull_request/title"),
-                    "url": git_text(self, &git, "/pull_request/url"),
-                });
+            Shown::Opened(PullRequest { number, title, url, .. }) => {
+                let data = json!({"number": number, "title": title, "url": url});
                 self.event("git.pr_opened", &data)
             }
-            Shown::Merged(git) => {
-                let head = git_text(self, &git, "/branch_info/head/name");
-                let number = number(&git);
-                let data = json!({
-                    "from_branch": if head.is_empty() { format!("#{number}") } else { head },
-                    "to_branch": git_text(self, &git, "/final_state/base_branch"),
-                    "number": number,
-                });
+            Shown::Merged(PullRequest { number, head, base, .. }) => {
+                let head = if head.is_empty() { format!("#{number}") } else { head };
+                let data = json!({"from_branch": head, "to_branch": base, "number": number});
                 self.event("git.merge", &data)
             }
         }
@@ -428,7 +379,7 @@ impl Tape {
             }
             TaskStep::Claimed { task, by, to } => {
                 let new = self.sees(&by, None);
-                let data = json!({"task_id": id_of(&task), "agent_id": self.text(&to)});
+                let data = json!({"task_id": id_of(&task), "agent_id": self.agent(&to)});
                 vec![(new, Some(self.event("task.claim", &data)))]
             }
             TaskStep::Changed(task, change) => self.changed(&task, &change),
@@ -438,7 +389,7 @@ impl Tape {
     /// Somebody has it now.
     fn holds(&self, task: &TaskView) -> Option<Played> {
         let holder = task.assignee.as_ref()?;
-        let data = json!({"task_id": id_of(task), "agent_id": self.text(holder)});
+        let data = json!({"task_id": id_of(task), "agent_id": self.agent(holder)});
         Some((None, Some(self.event("task.claim_accepted", &data))))
     }
 
@@ -455,7 +406,7 @@ impl Tape {
         // Once: a review comes before the end.
         if change.was.is_some() && task.status == TaskStatus::Completed {
             self.counts.tasks_completed += 1;
-            let data = json!({"task_id": id_of(task), "agent_id": self.text(holder)});
+            let data = json!({"task_id": id_of(task), "agent_id": self.agent(holder)});
             all.push((None, Some(self.event("task.completed", &data))));
         } else if !is_taken || change.was.is_some() {
             let status = task.status.name();
@@ -464,7 +415,7 @@ impl Tape {
             let detail = step.or(change.comment.as_deref()).filter(|text| !text.is_empty());
             let detail = detail.filter(|_| !self.wish.public).unwrap_or(status);
             let data = json!({
-                "agent_id": self.text(holder), "task_id": id_of(task), "status": status,
+                "agent_id": self.agent(holder), "task_id": id_of(task), "status": status,
                 "detail": self.words(detail),
             });
             let is_shown = !self.wish.public || change.was.is_some();
@@ -485,8 +436,7 @@ fn id_of(task: &TaskView) -> String {
 /// Tapes that were begun and may be gone on with, and how many are played at once.
 pub(crate) struct Tapes {
     kept: Mutex<VecDeque<Kept>>,
-    slots: Arc<Semaphore>,
-    strangers: Arc<Semaphore>,
+    turns: Arc<Turns>,
 }
 
 /// A tape, as it stood after so many events.
@@ -509,20 +459,11 @@ struct Place {
 
 impl Default for Tapes {
     fn default() -> Tapes {
-        Tapes {
-            kept: Mutex::default(),
-            slots: Arc::new(Semaphore::new(REPLAYS_AT_ONCE)),
-            strangers: Arc::new(Semaphore::new(REPLAYS_OF_STRANGERS)),
-        }
+        Tapes { kept: Mutex::default(), turns: Turns::new() }
     }
 }
 
 impl Tapes {
-    fn slot(&self, visitor: &Visitor) -> Result<OwnedSemaphorePermit, Refusal> {
-        let slots = if visitor.is_stranger() { &self.strangers } else { &self.slots };
-        slots.clone().try_acquire_owned().map_err(|_| Refusal::Overloaded)
-    }
-
     fn take(&self, of: &Place) -> Option<(Tape, VecDeque<Value>)> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|kept| kept.since.elapsed() < REPLAYS_KEPT_FOR);
@@ -532,7 +473,10 @@ impl Tapes {
 
     fn keep(&self, of: Place, (tape, rest): (Tape, VecDeque<Value>)) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= REPLAYS_KEPT_MAX {
+        let own: Vec<usize> = (0..kept.len()).filter(|at| kept[*at].of.key == of.key).collect();
+        if own.len() >= REPLAYS_OF_KEY_KEPT_MAX {
+            kept.remove(own[0]);
+        } else if kept.len() >= REPLAYS_KEPT_MAX {
             kept.pop_front();
         }
         kept.push_back(Kept { of, since: Instant::now(), tape, rest });
@@ -562,12 +506,17 @@ impl Desk {
         (after, limit): (u64, usize),
     ) -> Result<Page, Refusal> {
         self.may_read(visitor, room)?;
-        let _slot = self.tapes().slot(visitor)?;
+        let turns = &self.tapes().turns;
+        let _turn = turns.next(visitor).await?;
         let (key, agent) = (visitor.key(), visitor.agent().cloned());
         let reader = Reader::of(self, visitor, room, wish);
         let mut of = Place { key, agent, room, wish, given: after };
+        let kept = self.tapes().take(&of);
+        if kept.is_none() {
+            turns.begins(visitor)?;
+        }
         let meta = if after == 0 { Some(reader.meta().await?) } else { None };
-        let (mut tape, mut rest) = match self.tapes().take(&of) {
+        let (mut tape, mut rest) = match kept {
             Some(kept) => kept,
             None => reader.wound(after).await?,
         };
@@ -602,7 +551,8 @@ impl Desk {
         (room, wish): (RoomId, Wish),
     ) -> Result<Body, Refusal> {
         self.may_read(visitor, room)?;
-        let slot = self.tapes().slot(visitor)?;
+        let turn = self.tapes().turns.next(visitor).await?;
+        self.tapes().turns.begins(visitor)?;
         let reader = Reader::of(self, visitor, room, wish);
         let head = format!("{{\"meta\":{},\"events\":[", reader.meta().await?);
         let tape = reader.begin().await?;
@@ -610,7 +560,7 @@ impl Desk {
         tokio::spawn(async move {
             // Whatever comes of it: who reads sees whether it was the end.
             drop(reader.write(tape, head, &to).await);
-            drop(slot);
+            drop(turn);
         });
         let chunks = stream::try_unfold(chunks, async |mut chunks| match chunks.recv().await {
             Some(Chunk::Part(part)) => Ok(Some((part, chunks))),

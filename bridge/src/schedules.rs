@@ -27,7 +27,10 @@ use std::{
 
 use mesh::{
     api::command::ScheduleAct,
-    name::id::{AgentId, JobId, KeyPrint, NodeId, RoomId},
+    name::{
+        id::{AgentId, JobId, KeyPrint, MessageId, NodeId, RoomId},
+        number::Number,
+    },
     records::schedules::WantedRuns,
 };
 use tokio::{
@@ -95,6 +98,7 @@ pub(crate) struct Schedules {
     /// Something may be due earlier than it was.
     stir: Notify,
     told: broadcast::Sender<Arc<Fired>>,
+    asked: broadcast::Sender<Arc<Asked>>,
     running: Arc<Semaphore>,
     /// Changes of clients, one after the other: names are of one job each.
     turn: Turn<()>,
@@ -102,6 +106,8 @@ pub(crate) struct Schedules {
 
 #[derive(Debug, Default)]
 struct All {
+    /// The operator has switched them off: nothing is fired.
+    off: bool,
     books: BTreeMap<KeyPrint, Book>,
     timers: BTreeSet<(u64, KeyPrint, Timer)>,
 }
@@ -117,6 +123,23 @@ pub struct Fired {
     pub run: Run,
     /// It has just begun; else it is over.
     pub begins: bool,
+}
+
+/// An agent was asked at this node, for a job. The answer is waited for here.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The key.
+    pub key: Secret,
+    /// The job.
+    pub job: Job,
+    /// The agent.
+    pub agent: AgentId,
+    /// The session in which it was asked.
+    pub session: String,
+    /// The direct room of the job's owner and the agent.
+    pub room: RoomId,
+    /// The request, and its number there.
+    pub request: (MessageId, Number),
 }
 
 /// A job, and how far it is.
@@ -139,6 +162,8 @@ pub enum NotChanged {
     NameTaken,
     /// The node checks no keys, so nothing is a key's own.
     NoKeys,
+    /// The operator of the node has switched jobs off.
+    SwitchedOff,
     /// The node or the mesh says no.
     Refused(Refusal),
 }
@@ -155,6 +180,7 @@ impl Schedules {
             all: Mutex::default(),
             stir: Notify::new(),
             told: broadcast::channel(FIRED_WAITING_MAX).0,
+            asked: broadcast::channel(FIRED_WAITING_MAX).0,
             running: Arc::new(Semaphore::new(SCHEDULE_RUNS_MAX)),
             turn: Turn::default(),
         }
@@ -188,7 +214,8 @@ impl All {
     fn wind_job(&mut self, key: KeyPrint, job: JobId, me: NodeId) {
         let now = now();
         let Some(book) = self.books.get_mut(&key) else { return };
-        let turn = book.entries.get(&job).map(|entry| {
+        let entry = book.entries.get(&job).filter(|_| !self.off);
+        let turn = entry.map(|entry| {
             let rank = book::rank_of(me, key);
             book.turn(entry, (me, rank), now)
         });
@@ -207,6 +234,15 @@ impl All {
             self.timers.remove(&(before, key, Timer::Job(job)));
         }
         self.timers.extend(wake_ms.map(|at_ms| (at_ms, key, Timer::Job(job))));
+    }
+
+    /// Nothing is fired any more, or all that is due is looked at again.
+    fn switch(&mut self, off: bool, me: NodeId) {
+        self.off = off;
+        let keys: Vec<KeyPrint> = self.books.keys().copied().collect();
+        for key in keys {
+            self.wind(key, me);
+        }
     }
 
     fn remove_job(&mut self, key: KeyPrint, job: JobId) {
@@ -318,15 +354,30 @@ impl Desk {
 
     /// A job is fired now, at this node. Its slot.
     pub fn fire_job(&self, key: KeyPrint, job: JobId) -> Result<String, NotChanged> {
+        if !self.fires_jobs() {
+            return Err(NotChanged::SwitchedOff);
+        }
         let slot = new_job().to_string();
         let begun = keeper::fire(self, (key, job), slot.clone(), true);
         if begun { Ok(slot) } else { Err(NotChanged::NoJob) }
+    }
+
+    /// Whether this node fires jobs: its operator may have switched that off.
+    #[must_use]
+    pub fn fires_jobs(&self) -> bool {
+        !self.hub().scheduled.is_off()
     }
 
     /// Hears what becomes of jobs, at all nodes of their keys, from now on.
     #[must_use]
     pub fn hear_jobs(&self) -> broadcast::Receiver<Arc<Fired>> {
         self.schedules().told.subscribe()
+    }
+
+    /// Hears of agents that are asked at this node for jobs, from now on.
+    #[must_use]
+    pub fn hear_asked(&self) -> broadcast::Receiver<Arc<Asked>> {
+        self.schedules().asked.subscribe()
     }
 
     /// The room of a key's schedule, made if there is none.

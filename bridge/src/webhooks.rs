@@ -7,11 +7,13 @@
 //! is no longer valid.
 //!
 //! In reading order: `record` (the kept form, failures, filters), `book` (all subscriptions), `worker` (one
-//! for each), `post` (one delivery) with `target`, `address`, `turns` and `sign`; `brought` (from a ClawChat server).
+//! for each), `post` (one delivery) with `target`, `address`, `turns` and `sign`; `notice` (posts that are no messages); `brought`
+//! (from a ClawChat server).
 
 mod address;
 pub(crate) mod book;
 pub mod brought;
+mod notice;
 pub(crate) mod post;
 mod record;
 pub(crate) mod sign;

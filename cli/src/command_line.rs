@@ -197,7 +197,7 @@ impl Command {
             Command::Serve(_) | Command::Auth(_) | Command::InviteAgent(_) => {
                 Err(Failure::NotFirst)
             }
-            Command::Top(args) => top::run(args).await,
+            Command::Top(args) => top::run(&cx, args).await,
             Command::Completions(args) => generate::completions(&cx, args, Cli::definition()),
             Command::Man(args) => generate::man(&cx, args, Cli::definition()),
         }

@@ -45,3 +45,15 @@ pub const TYPED_LINES_MAX: usize = 500;
 
 /// Bytes of a mail that are read from standard input: more than any node takes of one, so that it says so, and not this program's memory.
 pub const BODY_BYTES_READ_MAX: u64 = 2 * 1024 * 1024;
+
+/// Values of a row of `top` that are kept, one a second: a minute.
+pub const TOP_SAMPLES_MAX: usize = 60;
+
+/// Messages of a room that `top` shows: more than the highest screens have lines.
+pub const TOP_MESSAGES_MAX: u64 = 100;
+
+/// Characters of one of them: the beginning is enough to see what goes on, and `history` has the rest.
+pub const TOP_TEXT_CHARS_MAX: usize = 2_000;
+
+/// Lines of one of them.
+pub const TOP_LINES_MAX: usize = 20;

@@ -92,7 +92,7 @@ fn word(value: &Value) -> String {
 }
 
 /// Characters that steer a terminal, break a line or turn the direction of writing are shown, not sent.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         let steers = c.is_control() && c != '\t';

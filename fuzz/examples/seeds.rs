@@ -171,6 +171,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         [&[table, 0, 0, 1][..], &length, &value].concat()
     });
     fs::write(folder("rows")?.join("all"), rows.collect::<Vec<u8>>())?;
+    for (target, name, sound) in clawfinder::fuzzing::seeds() {
+        fs::write(folder(target)?.join(name), sound)?;
+    }
     for (target, name, how, sound) in openpgp::fuzzing::seeds() {
         fs::write(folder(target)?.join(name), [&[how], &sound[..]].concat())?;
     }

@@ -18,3 +18,4 @@ pub mod proof;
 pub mod rules;
 pub mod search;
 pub mod status;
+pub mod waits;

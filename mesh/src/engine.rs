@@ -58,6 +58,7 @@ mod turn_token;
 mod unvouched;
 mod votes;
 mod waiters;
+mod waits;
 
 use std::time::Duration;
 
@@ -107,7 +108,8 @@ use crate::{
     limits::{PAUSED_AFTER, TICK},
     name::{
         group::Group,
-        id::{NodeId, RoomId},
+        id::{KeyPrint, NodeId, RoomId},
+        key::KeySecret,
         number::Number,
         time::Now,
     },
@@ -246,9 +248,18 @@ impl Engine {
         // was announced before it, or an agent that joins next would hear of a member that it has seen
         // already.
         self.settle_rosters();
+        // Nobody else is asked for an agent that is stopped.
+        if let Err(refused) = self.lets(&command) {
+            return self.known.cx.reply(call, Err(refused));
+        }
         if let Some(command) = self.barriers.hold_back(&mut self.known, call, command) {
             self.carry_out(call, command);
         }
+    }
+
+    /// Whether nobody has stopped the agent that would send something with a command.
+    fn lets(&self, command: &Command) -> Result<(), Refused> {
+        command.sender().map_or(Ok(()), |(key, agent)| self.known.lets(key, agent))
     }
 
     /// Does what a command wants, or refuses it, as things are known now.
@@ -262,8 +273,15 @@ impl Engine {
             // A leader decides after members were told that it leads.
             self.unvouched.hurry(say.room);
         }
-        if let Some(Err(refused)) = sender(&command).map(|caller| self.known.may_send(caller)) {
+        // It may have been stopped meanwhile.
+        if let Err(refused) = self.lets(&command) {
             return self.known.cx.reply(call, Err(refused));
+        }
+        if let Some((key, signer)) = signing(&command)
+            && keys::vouch_for_signer(&mut self.known, key, signer)
+        {
+            // Known at once, as claims are.
+            self.fold_facts();
         }
         if let Some((caller, room)) = written(&self.known, &command) {
             let seated = self.agents.sit_to_write(&mut self.known, caller, room);
@@ -351,6 +369,7 @@ impl Engine {
                 return self.approvals.decide(known, call, *decide);
             }
             Command::ListApprovals { by, room } => approvals::list(known, &by, room),
+            Command::ListWaits { by } => Ok(self.speaking.requests.list(known, &by)),
             Command::ReadApproval { by, room, approval } => {
                 approvals::read(known, &by, (room, approval))
             }
@@ -379,6 +398,8 @@ impl Engine {
             }
             Command::RetireAgent(retire) => self.records.retire(known, *retire),
             Command::StopAgents(stop) => self.records.stop(known, *stop),
+            // The table of senders has decided it.
+            Command::MaySend { .. } => Ok(Outcome::Done),
             Command::ListStops { key } => Ok(records::list_stops(known, key)),
             Command::ChangeAgentFile(change) => self.records.change_agent_file(known, *change),
             Command::PlaceOfKey { key } => known.directory_for(key, false).map(Outcome::Place),
@@ -414,7 +435,9 @@ impl Engine {
             Command::Status => Ok(Outcome::Status(listing::status(known, self.records.status()))),
             Command::Attendance => Ok(Outcome::Attendance(listing::attendance(known))),
             Command::Behind => Ok(Outcome::Behind(listing::behind(known))),
-            Command::Members => Ok(membership::members(known, &self.renewal.about)),
+            Command::Members => {
+                Ok(membership::members(known, &self.renewal.about, self.digests.steps()))
+            }
             Command::RotateSecret { drawn, force } => {
                 self.renewal.rotate_secret(known, &drawn, force)
             }
@@ -454,7 +477,7 @@ impl Engine {
             }
             return;
         }
-        if keys::vouch(&mut self.known, &attach) {
+        if keys::vouch(&mut self.known, key, attach.shown.as_deref()) {
             // Known at once, as claims are.
             self.fold_facts();
         }
@@ -638,25 +661,20 @@ impl Engine {
     }
 }
 
-/// The agent that a command lets send something. Of acts in rooms this is looked at with all else that they need
-/// ([`Known::may_act`]).
-fn sender(command: &Command) -> Option<&Caller> {
-    if let Command::CreateRoom { caller, .. }
-    | Command::OpenDirect { caller, .. }
-    | Command::CreateShared { caller, .. }
-    | Command::CastVote { caller, .. }
-    | Command::Stream { caller, .. } = command
-    {
-        Some(caller)
-    } else if let Command::Share(share) = command {
-        Some(&share.caller)
-    } else if let Command::SetRoom(set) = command {
-        Some(&set.caller)
-    } else if let Command::SetMember(set) = command {
-        Some(&set.caller)
+/// The holder of a key that has this node sign what is the key's own, with no agent that has shown the key here.
+fn signing(command: &Command) -> Option<(KeyPrint, &KeySecret)> {
+    let (key, signer) = if let Command::StopAgents(stop) = command {
+        (stop.key, &stop.signer)
+    } else if let Command::RetireAgent(retire) = command {
+        (retire.key, &retire.signer)
+    } else if let Command::SetProfileOf(of) = command {
+        (of.key, &of.signer)
+    } else if let Command::ChangeAgentFile(change) = command {
+        (change.key, &change.signer)
     } else {
-        None
-    }
+        return None;
+    };
+    signer.as_deref().map(|signer| (key, signer))
 }
 
 /// The agent that writes with a command, and the room.

@@ -14,6 +14,7 @@ mod stopped;
 mod streams;
 mod tasks;
 mod threads;
+mod waits;
 pub use accounts::*;
 pub use approvals::*;
 pub use closing::*;
@@ -29,6 +30,7 @@ pub use stopped::*;
 pub use streams::*;
 pub use tasks::*;
 pub use threads::*;
+pub use waits::*;
 
 // Entries and runs.
 

@@ -37,6 +37,7 @@ pub(crate) struct Values {
     hosts: Vec<String>,
     log: String,
     webhooks: bool,
+    cron: bool,
 }
 
 impl Values {
@@ -48,6 +49,7 @@ impl Values {
             hosts: settings.http_hosts.clone(),
             log: log.to_owned(),
             webhooks: true,
+            cron: true,
         }
     }
 }
@@ -96,6 +98,16 @@ macro_rules! limits {
 fn rows() -> Vec<Row> {
     let mut rows = goclaw_rows();
     rows.extend([
+        Row {
+            name: "cron.enabled",
+            kind: "boolean",
+            about: "whether this node fires jobs; other nodes of a key fire them meanwhile",
+            get: |values| json!(values.cron),
+            set: |values, to| {
+                values.cron = switch(to)?;
+                Ok(())
+            },
+        },
         Row {
             name: "http.hosts",
             kind: "array",
@@ -255,6 +267,8 @@ pub(crate) struct Followers {
     pub(crate) bridge: config::Changed,
     /// Switches webhooks on or off.
     pub(crate) webhooks: Box<dyn Fn(bool) + Send + Sync>,
+    /// Switches jobs on or off.
+    pub(crate) cron: Box<dyn Fn(bool) + Send + Sync>,
     pub(crate) seen: Seen,
 }
 
@@ -330,8 +344,8 @@ impl Changeable {
 
     /// The settings with which the node starts.
     pub(crate) fn begin(&self, settings: &mut Settings) -> Result<()> {
-        // Webhooks are switched when there are some.
-        let Values { goclaw, quotas, origins, hosts, log, webhooks: _ } = self.now();
+        // Webhooks and jobs are switched when there are some.
+        let Values { goclaw, quotas, origins, hosts, log, webhooks: _, cron: _ } = self.now();
         settings.goclaw = goclaw;
         settings.limits.quotas = quotas;
         (settings.http_origins, settings.http_hosts) = (origins, hosts);
@@ -340,7 +354,9 @@ impl Changeable {
 
     /// These follow from now on.
     pub(crate) fn follow(&self, followers: Followers) {
-        (followers.webhooks)(self.now().webhooks);
+        let Values { webhooks, cron, .. } = self.now();
+        (followers.webhooks)(webhooks);
+        (followers.cron)(cron);
         // A process has one node.
         drop(self.followers.set(followers));
     }
@@ -352,6 +368,7 @@ impl Changeable {
         let Some(followers) = self.followers.get() else { return Ok(()) };
         followers.goclaw.set(now.goclaw);
         (followers.webhooks)(now.webhooks);
+        (followers.cron)(now.cron);
         let Values { quotas, origins, hosts, .. } = now;
         followers.bridge.set(config::Changeable { quotas, origins, hosts });
         Ok(())

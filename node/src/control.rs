@@ -377,6 +377,11 @@ impl Control {
         Ok(behind)
     }
 
+    /// Where all its files are.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.files.dir.path().to_owned()
+    }
+
     async fn status(&self) -> Result<mesh::api::status::Status> {
         let Outcome::Status(status) = self.engine(Command::Status).await? else {
             return Err(wrong_answer());

@@ -18,6 +18,7 @@ mod catching_up;
 mod certificate;
 mod chance;
 mod changeable;
+mod checkup;
 mod clock;
 mod clocks;
 mod commands;

@@ -162,6 +162,8 @@ mod tests {
                 version: "1.2\n.3".to_owned(),
             }),
             heard_ago: Some(Duration::from_secs(90)),
+            through: None,
+            step: None,
             parted: None,
         }
     }

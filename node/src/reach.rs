@@ -11,9 +11,10 @@ use crate::{members, ticket};
 /// others are heard through it, or would be if they could connect to this one. `listening`: where
 /// this one does.
 pub(crate) fn only_through(peers: &[Peer], listening: &[SocketAddr]) -> Option<String> {
-    let mut up = peers.iter().filter(|peer| peer.connected);
+    let directly = |peer: &&Peer| peer.connected && peer.through.is_none();
+    let mut up = peers.iter().filter(directly);
     let (Some(only), None) = (up.next(), up.next()) else { return None };
-    let heard = peers.iter().any(|peer| !peer.connected && peer.alive);
+    let heard = peers.iter().any(|peer| !directly(&peer) && peer.alive);
     let elsewhere = only.addresses.iter().any(|at| is_elsewhere(at));
     let deaf = elsewhere && listening.iter().all(|at| at.ip().is_loopback());
     if !heard && !deaf {
@@ -58,6 +59,8 @@ mod tests {
             a_alone,
             "nobody else can connect to it"
         );
+        let carried = Peer { through: Some("a".to_owned()), ..b.clone() };
+        assert_eq!(only_through(&[a.clone(), carried], &open), a_alone, "it is carried by the one");
         assert_eq!(only_through(&[a, b], &here), None);
         assert_eq!(only_through(&[local], &here), None, "all are on this machine");
         assert_eq!(only_through(&[], &here), None);

@@ -258,7 +258,7 @@ pub(crate) fn text(status: &Status) -> String {
         line(format_args!("none: `clawmeshd invite` prints a ticket"));
     }
     for peer in &status.peers {
-        line(format_args!("{}", peer_line(peer)));
+        line(format_args!("{}", peer_line(peer, &status.peers)));
     }
     text.push_str("\nRooms\n");
     let mut line = |line: fmt::Arguments<'_>| {
@@ -365,14 +365,14 @@ fn removal_line(removal: &Parted) -> String {
 
 const ARCHIVE: &str = "it is an archive, to be read only; to be in the mesh again, join with a ticket and another --data-dir";
 
-fn peer_line(peer: &Peer) -> String {
+fn peer_line(peer: &Peer, all: &[Peer]) -> String {
     let who = match (&peer.node_id, &peer.name) {
         (Some(id), Some(name)) => format!("{} ({})", &id[..8], members::shown(name)),
         (Some(id), None) => id[..8].to_owned(),
         (None, _) => "?".to_owned(),
     };
     let how = match (peer.connected, peer.alive, &peer.last_error) {
-        (true, ..) => "connected".to_owned(),
+        (true, ..) => connected(peer, all),
         (false, true, _) => "heard through others".to_owned(),
         (false, false, Some(error)) => format!("gone: {error}"),
         (false, false, None) => "gone".to_owned(),
@@ -382,6 +382,15 @@ fn peer_line(peer: &Peer) -> String {
     let place = peer.addresses.join(" ");
     let (clock, twin) = (clock(peer), twin(peer));
     format!("{who:<24} {how}{rtt}, {} agents, {place}{clock}{twin}{blame}", peer.agents)
+}
+
+/// Directly, or through which member and why not directly.
+fn connected(peer: &Peer, all: &[Peer]) -> String {
+    let Some(relay) = peer.carried_by(all) else { return "connected".to_owned() };
+    let name = members::shown(&relay);
+    let why =
+        peer.last_error.as_ref().map_or_else(String::new, |why| format!(" (directly: {why})"));
+    format!("connected through {name}{why}")
 }
 
 /// A clock that differs, on a line of its own.
@@ -450,26 +459,31 @@ fn room(status: RoomStatus) -> Room {
 fn peers(nodes: Vec<NodeStatus>, network: Vec<PeerStatus>) -> Vec<Peer> {
     let mut peers: Vec<Peer> = network
         .into_iter()
-        .map(|peer| Peer {
-            node_id: peer.node.map(|id| mesh::name::id::NodeId(id).to_string()),
-            connected: peer.connected,
-            addresses: peer.addresses.iter().map(ToString::to_string).collect(),
-            rtt_ms: peer.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),
-            queued_bytes: peer.outbound.bytes,
-            strikes: peer.strikes,
-            strikes_ever: peer.strikes_ever,
-            fault: peer.fault,
-            runs_twice: peer.runs_twice,
-            refused_ms: peer
-                .refused_for
-                .map(|left| left.as_millis().try_into().unwrap_or(u64::MAX)),
-            trouble: peer
-                .last_error
-                .as_ref()
-                .filter(|_| !peer.connected)
-                .map(|error| trouble(error.trouble)),
-            last_error: peer.last_error.filter(|_| !peer.connected).map(|error| error.text),
-            ..Peer::default()
+        .map(|peer| {
+            let is_direct = peer.connected && peer.through.is_none();
+            Peer {
+                node_id: peer.node.map(|id| mesh::name::id::NodeId(id).to_string()),
+                connected: peer.connected,
+                through: peer.through.map(|id| mesh::name::id::NodeId(id).to_string()),
+                up_ms: peer.up_for.map(|up| up.as_millis().try_into().unwrap_or(u64::MAX)),
+                addresses: peer.addresses.iter().map(ToString::to_string).collect(),
+                rtt_ms: peer.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),
+                queued_bytes: peer.outbound.bytes,
+                strikes: peer.strikes,
+                strikes_ever: peer.strikes_ever,
+                fault: peer.fault,
+                runs_twice: peer.runs_twice,
+                refused_ms: peer
+                    .refused_for
+                    .map(|left| left.as_millis().try_into().unwrap_or(u64::MAX)),
+                trouble: peer
+                    .last_error
+                    .as_ref()
+                    .filter(|_| !is_direct)
+                    .map(|error| trouble(error.trouble)),
+                last_error: peer.last_error.filter(|_| !is_direct).map(|error| error.text),
+                ..Peer::default()
+            }
         })
         .collect();
     for node in nodes {
@@ -491,6 +505,7 @@ fn trouble(trouble: net::Trouble) -> Trouble {
     match trouble {
         net::Trouble::NameNotFound => Trouble::NameNotFound,
         net::Trouble::Unreachable => Trouble::Unreachable,
+        net::Trouble::NotCarried => Trouble::NotCarried,
         net::Trouble::TimedOut => Trouble::TimedOut,
         net::Trouble::ConnectionRefused => Trouble::ConnectionRefused,
         net::Trouble::HungUp => Trouble::HungUp,
@@ -552,7 +567,7 @@ mod tests {
             unsent: 0,
             holes: 0,
         };
-        for line in [peer_line(&peer), room_line(&room(status), "")] {
+        for line in [peer_line(&peer, &[]), room_line(&room(status), "")] {
             assert!(line.contains("evil\\u{1b}[2J\\nroom"), "{line}");
             assert!(!line.contains(char::is_control), "{line}");
         }

@@ -26,7 +26,7 @@ use mesh::{
     limits::TAKEOVER_AFTER,
     name::id::{AgentId, KeyPrint},
 };
-use net::Discovery;
+use net::{Discovery, Relaying};
 
 use error::{Result, SettingsError, bad};
 pub use finder::Finder;
@@ -101,6 +101,8 @@ pub struct Settings {
     pub join: Vec<Join>,
     /// Whom to connect to besides.
     pub discovery: Discovery,
+    /// Whom to carry links for.
+    pub relaying: Relaying,
     /// People's name for the node; `None`: the machine's name.
     pub name: Option<String>,
     /// A sequencer counts as gone when it has not been heard for this long.
@@ -222,6 +224,7 @@ impl Settings {
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
             join: Vec::new(),
             discovery: Discovery::FullMesh,
+            relaying: Relaying::Members,
             name: None,
             takeover_after: TAKEOVER_AFTER,
             allow_private_webhooks: false,
@@ -431,6 +434,7 @@ impl Layered {
                 Some(true) => Discovery::Configured,
                 Some(false) | None => Discovery::FullMesh,
             },
+            relaying: self.relaying()?,
             join: self.join()?,
             name: self.name()?,
             takeover_after: takeover_after.map_or(Ok(TAKEOVER_AFTER), |time| takeover(&time))?,
@@ -518,6 +522,14 @@ impl Layered {
             }
             (Some(file), None) => Err(alone("http-cert", file, "private key with --http-key FILE")),
             (None, Some(file)) => Err(alone("http-key", file, "certificate with --http-cert FILE")),
+        }
+    }
+
+    fn relaying(&self) -> Result<Relaying> {
+        match self.first(|layer| layer.relay.clone()).as_deref() {
+            None | Some("members") => Ok(Relaying::Members),
+            Some("off") => Ok(Relaying::Off),
+            Some(other) => Err(bad("relay", other, "write members or off")),
         }
     }
 

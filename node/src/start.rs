@@ -45,6 +45,7 @@ use crate::{
     beacon::{Beacons, Connected, Heart, PulseCell},
     catching_up, certificate, chance,
     changeable::{self, Changeable, Followers, Seen},
+    checkup::Examiner,
     clock::Clock,
     clocks::Clocks,
     control::{self, Control, Files, Words},
@@ -413,6 +414,7 @@ impl Doors {
         operators.spawn(telling::reach(control.clone()));
         operators.spawn(telling::clocks(control.clone()));
         operators.spawn(Sampler::of(&control).run());
+        bridge.config().examiner.set(Examiner::of(&control));
         operators.spawn(control.serve(operators_at));
         let crowds = bridge.clone();
         operators.spawn(async move { crowds.tell_crowds().await });
@@ -633,9 +635,10 @@ impl Clients {
         let hub = Arc::new(Hub::new(Arc::new(stored)));
         if let Some(changeable) = &changeable {
             let (live, bridge) = (goclaw.live(), config.changed.clone());
-            let switched = hub.clone();
+            let (switched, stopped) = (hub.clone(), hub.clone());
             let webhooks = Box::new(move |on| switched.switch_webhooks(on));
-            changeable.follow(Followers { goclaw: live, bridge, webhooks, seen });
+            let cron = Box::new(move |on| stopped.switch_schedules(on));
+            changeable.follow(Followers { goclaw: live, bridge, webhooks, cron, seen });
         }
         let goclaw: Arc<dyn Dialect> =
             Arc::new(goclaw.with_node(changeable::shown(changeable.as_ref())));
@@ -664,6 +667,7 @@ async fn network(dir: &DataDir, settings: &Settings, member: &Member) -> Result<
         peers: if archive { Vec::new() } else { member.peers.clone() },
         topics: TOPICS,
         discovery: settings.discovery,
+        relaying: settings.relaying,
     };
     net::start(settings).await.map_err(|error| match error {
         StartError::Listen { address, source } => cannot_listen(address, &source),

@@ -5,6 +5,7 @@
 //! (`floors`), measured in the same run. `single` has the rows that any ClawChat server can be
 //! measured by.
 
+mod clawtank;
 mod connection;
 mod figure;
 mod finder;
@@ -16,6 +17,7 @@ mod keeping;
 mod load;
 mod measure;
 mod nodes;
+mod page;
 mod profiles;
 mod report;
 mod run;

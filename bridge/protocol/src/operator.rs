@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::object::Agent;
 
+pub mod checkup;
 mod finder;
 mod mail;
 mod stops;
@@ -313,6 +314,12 @@ pub struct Peer {
     pub name: Option<String>,
     /// There is a link.
     pub connected: bool,
+    /// The member that carries the link, if there is no direct one: 64 hex digits.
+    #[serde(default)]
+    pub through: Option<String>,
+    /// For how long it has been connected, in milliseconds.
+    #[serde(default)]
+    pub up_ms: Option<u64>,
     /// Heard by any path.
     pub alive: bool,
     /// `None`: never since the start.
@@ -342,11 +349,42 @@ pub struct Peer {
     /// Milliseconds by which its clock is ahead of this node's, or below 0 behind. `None`: not known.
     #[serde(default)]
     pub clock_ahead_ms: Option<i64>,
-    /// Why it is not connected, in words.
+    /// Why it is not connected, or not directly, in words.
     pub last_error: Option<String>,
     /// The same for programs; or [`Trouble::Clock`], with a link.
     #[serde(default)]
     pub trouble: Option<Trouble>,
+}
+
+impl Peer {
+    /// Its name, or where it is.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.addresses.join(" "))
+    }
+
+    /// The node among these that carries the link, if it is not direct: its name, or the first
+    /// digits of its id.
+    #[must_use]
+    pub fn carried_by(&self, all: &[Peer]) -> Option<String> {
+        let through = self.through.as_ref()?;
+        let relay = all.iter().find(|other| other.node_id.as_ref() == Some(through));
+        let short = || through.chars().take(8).collect();
+        Some(relay.and_then(|relay| relay.name.clone()).unwrap_or_else(short))
+    }
+
+    /// How it is reached, for people.
+    #[must_use]
+    pub fn link(&self) -> String {
+        match (self.connected, self.alive, self.heard_ms_ago) {
+            (true, true, _) if self.through.is_some() => "up, carried".to_owned(),
+            (true, true, _) => "up".to_owned(),
+            (true, false, _) => "up, silent".to_owned(),
+            (false, true, _) => "through others".to_owned(),
+            (false, false, Some(ms)) => format!("gone for {} s", ms / 1000),
+            (false, false, None) => "never seen".to_owned(),
+        }
+    }
 }
 
 /// Why there is no link with a node, or not a good one.
@@ -355,6 +393,8 @@ pub struct Peer {
 pub enum Trouble {
     /// Its name has no address.
     NameNotFound,
+    /// No member between the two carries the link.
+    NotCarried,
     /// There is no way to its machine.
     Unreachable,
     /// Its machine does not answer.

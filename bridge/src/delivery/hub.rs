@@ -88,6 +88,7 @@ pub struct Hub {
     readers: Readers,
     given: Given,
     links: AtomicU64,
+    keys_ended: AtomicU64,
     state: RwLock<State>,
     /// Locked after `state`, if both are.
     away: Mutex<Away>,
@@ -139,6 +140,7 @@ impl Hub {
             book: Arc::default(),
             readers: Readers::default(),
             given: Given::default(),
+            keys_ended: AtomicU64::default(),
             links: AtomicU64::new(0),
             state: RwLock::default(),
             away: Mutex::default(),
@@ -204,11 +206,17 @@ impl Hub {
             AgentEvent::Mail { agent } => self.watches.ring(&Watched::Inbox(agent)),
             AgentEvent::Scheduled(news) => self.scheduled.tell(news),
             AgentEvent::KeyInvalid { key } => {
+                self.keys_ended.fetch_add(1, Ordering::SeqCst);
                 self.lingering().revoked(key);
                 self.revoked(key);
                 self.book.revoked(key);
             }
         }
+    }
+
+    /// See [`Desk::keys_ended`](crate::read::Desk::keys_ended).
+    pub(crate) fn keys_ended(&self) -> u64 {
+        self.keys_ended.load(Ordering::SeqCst)
     }
 
     /// How many agents are connected here: those that linger are not.
@@ -226,6 +234,11 @@ impl Hub {
     /// Switches all webhooks on or off: what is said meanwhile is delivered when they are on again.
     pub fn switch_webhooks(&self, on: bool) {
         self.book.switch(on);
+    }
+
+    /// Switches jobs on or off: this node fires none meanwhile. What was due is seen to as after a time in which it did not run.
+    pub fn switch_schedules(&self, on: bool) {
+        self.scheduled.switch(on);
     }
 
     /// The subscriptions that are told of messages.

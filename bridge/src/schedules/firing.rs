@@ -1,7 +1,8 @@
 //! A run: words to an agent as the job's owner, its answer, and where that is said.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use mesh::{
     api::{
         command::{Refused, ScheduleAct, Speech},
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
+    Asked,
     book::{Open, millis},
     job::{Job, Run, Status, Target, cut},
     keeper, now_ms,
@@ -24,9 +26,12 @@ use crate::{
     limits::{RUN_LOOKED_AT_MAX, SCHEDULER_STAYS},
     read::{Desk, Visitor},
     seam::{
-        call::{self, Attach, History, Identity, Look, OneMessage, OpenDirect, Say, StandOutside},
+        call::{
+            self, Attach, History, Identity, Look, OneMessage, OpenDirect, PostNotice, Say,
+            StandOutside,
+        },
         event::Message,
-        refusal::Refusal,
+        refusal::{Refusal, WebhookRule},
     },
     secret::Secret,
 };
@@ -83,6 +88,9 @@ fn text_of(refusal: &Refusal) -> String {
         Refusal::TooFast { per_minute } => {
             format!("over {per_minute} messages a minute for this key")
         }
+        Refusal::TooManyReplays { per_minute } => {
+            format!("over {per_minute} replays a minute for this key")
+        }
         Refusal::ContentTooLarge { max } => format!("the message has more than {max} bytes"),
         Refusal::NoAgent => "agent not found".to_owned(),
         Refusal::ReadsOnly => "this key may only read".to_owned(),
@@ -94,11 +102,14 @@ fn text_of(refusal: &Refusal) -> String {
         }
         Refusal::Field(broken) => format!("{:?} {}", broken.field, broken.rule),
         Refusal::MetadataTooLarge => "the message and what goes with it are too large".to_owned(),
+        Refusal::Webhook(_, WebhookRule::Reachable(why)) => format!("the webhook: {why}"),
+        Refusal::NoSubscription => {
+            "the webhook is not at the node that fired, or was deleted".to_owned()
+        }
         // Of calls that are not made here.
-        Refusal::Webhook(..)
+        Refusal::Webhook(_, WebhookRule::Text(_) | WebhookRule::Url(_))
         | Refusal::NotKept
         | Refusal::NotThere { .. }
-        | Refusal::NoSubscription
         | Refusal::KeySubscriptionsFull { .. }
         | Refusal::SubscriptionsFull
         | Refusal::TooManyKeys { .. }
@@ -224,6 +235,15 @@ async fn carry_out(desk: &Desk, firing: &Firing, run: &Run) -> Result<End, End> 
         ..Say::chat(room, job.message.clone())
     };
     let said = desk.ask(&speaker, say).await?;
+    // Nobody may hear it.
+    drop(desk.schedules().asked.send(Arc::new(Asked {
+        key: firing.key.clone(),
+        job: job.clone(),
+        agent: agent.clone(),
+        session: session.clone(),
+        room,
+        request: (said.message, said.number),
+    })));
     let waited = Waited { room, request: said.message, agent, owner: &job.owner };
     let limit = Instant::now() + desk.config().run_limit.saturating_sub(since(run.at_ms));
     let end = waited.until_end(desk, firing, (said.number, limit)).await?;
@@ -282,6 +302,19 @@ async fn deliver(desk: &Desk, firing: &Firing, run: &Run, text: &str) -> Result<
     let room = match &deliver.target {
         Target::Room(room) => *room,
         Target::Agent(agent) => desk.ask(&speaker, OpenDirect::with(agent.clone())).await?.room,
+        Target::Webhook { id, .. } => {
+            let body = json!({
+                "type": "clawmesh.cron.delivered", "subscription_id": id, "job_id": job.id.to_string(),
+                "job_name": job.name, "slot": run.slot, "agent_id": job.agent.as_deref(),
+                "user_id": job.user, "to": deliver.to, "content": text, "timestamp": run.at_ms,
+            });
+            let notice = PostNotice {
+                subscription: id.clone(),
+                id: format!("{}_{}", job.id, run.slot),
+                body: Bytes::from(body.to_string()),
+            };
+            return desk.ask(&speaker, notice).await;
+        }
     };
     let metadata = json!({
         "kind": "notice", "expects_reply": false, "from": job.user,

@@ -60,6 +60,13 @@ pub enum Target {
     Room(RoomId),
     /// To an agent.
     Agent(AgentId),
+    /// To the URL of a webhook of the key, which is at one node.
+    Webhook {
+        /// Its id.
+        id: String,
+        /// As people called it when the job was edited.
+        name: String,
+    },
 }
 
 /// What became of a slot.
@@ -196,6 +203,9 @@ impl Job {
         let deliver = self.deliver.as_ref().map(|deliver| match &deliver.target {
             Target::Room(room) => json!({"to": deliver.to, "room": room.to_uuid()}),
             Target::Agent(agent) => json!({"to": deliver.to, "agent": &**agent}),
+            Target::Webhook { id, name } => {
+                json!({"to": deliver.to, "webhook": id, "name": name})
+            }
         });
         let facts = json!({
             "name": self.name, "plan": self.plan.shown(), "agent": self.agent.as_deref(),
@@ -214,9 +224,12 @@ impl Job {
         let is = |name: &str| facts[name].as_bool();
         let ms = |name: &str| facts[name].as_u64();
         let shown = &facts["deliver"];
-        let target = match (shown["room"].as_str(), shown["agent"].as_str()) {
-            (Some(room), _) => RoomId::from_uuid(room).map(Target::Room),
-            (None, agent) => agent.map(|agent| Target::Agent(agent.into())),
+        let word = |name: &str| shown[name].as_str().map(str::to_owned);
+        let target = match (word("room"), word("agent"), word("webhook")) {
+            (Some(room), _, _) => RoomId::from_uuid(&room).map(Target::Room),
+            (None, Some(agent), _) => Some(Target::Agent(agent.as_str().into())),
+            (None, None, Some(id)) => word("name").map(|name| Target::Webhook { id, name }),
+            (None, None, None) => None,
         };
         let deliver = target.and_then(|target| {
             let to = shown["to"].as_str()?.to_owned();
@@ -288,6 +301,10 @@ pub(super) mod tests {
             ..job(Plan::At(7))
         };
         assert_eq!(again(&second).as_ref(), Some(&second));
+        let target = Target::Webhook { id: "h".into(), name: "pager".into() };
+        let third =
+            Job { deliver: Some(Deliver { to: String::new(), target }), ..job(Plan::At(7)) };
+        assert_eq!(again(&third).as_ref(), Some(&third));
         let run = Run {
             job: first.id,
             node: NodeId([4; 32]),
@@ -319,6 +336,9 @@ pub(super) mod tests {
             }),
             ..job(Plan::cron(&format!("{}*", "1,".repeat(120)), "UTC").unwrap_or(Plan::At(u64::MAX)))
         };
+        assert!(job.text().fits(), "{}", job.text().facts.len());
+        let target = Target::Webhook { id: "h".repeat(64), name: "\"".repeat(128) };
+        let job = Job { deliver: Some(Deliver { to: "\"".repeat(256), target }), ..job };
         assert!(job.text().fits(), "{}", job.text().facts.len());
         let run = Run {
             job: job.id,

@@ -60,6 +60,12 @@ pub(crate) async fn run(desk: Desk) {
         for (key, changed) in news.take() {
             read(&desk, key, changed).await;
         }
+        {
+            let (off, mut all) = (news.is_off(), desk.schedules().lock());
+            if all.off != off {
+                all.switch(off, me(&desk));
+            }
+        }
         look(&desk);
         let next_ms = desk.schedules().lock().timers.first().map(|(at_ms, ..)| *at_ms);
         let left = next_ms.map_or(u64::MAX, |at_ms| at_ms.saturating_sub(now_ms()));
@@ -411,7 +417,7 @@ fn renew(desk: &Desk, key: KeyPrint) {
     let renews = {
         let mut all = desk.schedules().lock();
         let Some(book) = all.books.get(&key) else { return };
-        let renews = book.renews(now());
+        let renews = !all.off && book.renews(now());
         let again_ms = now_ms() + millis(SCHEDULE_LEASE) / 2;
         all.set_timer(again_ms, key, Timer::Renew);
         renews
@@ -425,7 +431,7 @@ fn look_at(desk: &Desk, key: KeyPrint, job: JobId) {
     let me = me(desk);
     let turn = {
         let all = desk.schedules().lock();
-        let Some(book) = all.books.get(&key) else { return };
+        let Some(book) = all.books.get(&key).filter(|_| !all.off) else { return };
         let Some(entry) = book.entries.get(&job) else { return };
         book.turn(entry, (me, book::rank_of(me, key)), now())
     };

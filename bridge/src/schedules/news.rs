@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use mesh::{name::id::KeyPrint, records::schedules::ScheduleNews, wire::record::RecordId};
@@ -29,6 +32,8 @@ pub(crate) enum Changed {
 pub(crate) struct News {
     state: Mutex<State>,
     pub(crate) came: Notify,
+    /// The operator has switched jobs off.
+    off: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -66,6 +71,16 @@ impl News {
             of_kind.insert(news.id);
         }
         drop(state);
+        self.came.notify_one();
+    }
+
+    pub(crate) fn is_off(&self) -> bool {
+        self.off.load(Ordering::Relaxed)
+    }
+
+    /// Jobs are fired here from now on, or are not.
+    pub(crate) fn switch(&self, on: bool) {
+        self.off.store(!on, Ordering::Relaxed);
         self.came.notify_one();
     }
 

@@ -13,6 +13,7 @@ use mesh::{
         once::OnceAnswered,
         policy::{Withheld, withheld},
         status::MemberStatus,
+        waits::WaitView,
     },
     name::{
         id::{AgentId, KeyPrint, NodeId, RoomId},
@@ -285,6 +286,7 @@ answers! {
     Box<DecidedNow>: Outcome::Decided(decided) => decided;
     Box<Stops>: Outcome::Stops(stops) => stops;
     Vec<ApprovalView>: Outcome::Approvals(approvals) => approvals;
+    Vec<WaitView>: Outcome::Waits(waits) => waits;
     Box<MessageReceipts>: Outcome::Receipts(receipts) => receipts;
 }
 

@@ -1,5 +1,6 @@
 //! Calls: one struct for each thing that a client can ask of a node. `commands` has how each is put to the mesh.
 
+use bytes::Bytes;
 use mesh::{
     api::{
         account::{AccountClaim, AccountView, ContentState, RecordNews, RecordPage, RecordView},
@@ -15,7 +16,7 @@ use mesh::{
     },
     name::{
         group::TaskSeed,
-        id::{AgentId, MessageId, NodeId, RoomId},
+        id::{AgentId, KeyPrint, MessageId, NodeId, RoomId},
         number::Number,
     },
     records::{
@@ -57,6 +58,7 @@ mod schedules;
 mod search;
 mod tasks;
 mod to_mesh;
+mod waits;
 mod writers;
 
 pub use crate::records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents};
@@ -73,6 +75,7 @@ pub use search::{FoundPage, Search};
 pub use tasks::{DeleteTask, ReadTask};
 pub use to_mesh::Call;
 pub(crate) use to_mesh::{Sends, ToMesh};
+pub use waits::ListWaits;
 
 pub use inbox::{ConfirmInbox, HandOver, LookIntoInbox, OpenInbox, ReadInbox, TakeFromInbox};
 
@@ -116,6 +119,7 @@ calls! {
     ListNodes => Vec<MemberStatus>;
     DescribeKey => Option<Box<KeyTerms>>;
     MayBe => ();
+    NotStopped => ();
     ListSeats => Vec<RoomId>;
     NameNodes => Vec<Option<String>>;
     DescribeRoom => RoomInfo;
@@ -158,6 +162,7 @@ calls! {
     Unsubscribe => ();
     EnableSubscription => ();
     ListSubscriptions => Vec<SubscriptionView>;
+    PostNotice => ();
     ClaimAccount => ();
     WriteRecords => Vec<Stamp>;
     PresentAccount => ();
@@ -423,6 +428,13 @@ pub struct DescribeKey;
 #[derive(Clone, Debug)]
 pub struct MayBe(pub AgentId);
 
+/// Whether nobody has stopped an agent: it may send something elsewhere than in rooms, too.
+#[derive(Clone, Debug)]
+pub struct NotStopped {
+    /// The agent, and its key. `None`: the caller.
+    pub of: Option<(KeyPrint, AgentId)>,
+}
+
 /// The rooms that the agent is in, by id.
 #[derive(Clone, Copy, Debug)]
 pub struct ListSeats;
@@ -583,6 +595,18 @@ pub struct Unsubscribe {
 pub struct EnableSubscription {
     /// The subscription's id.
     pub id: String,
+}
+
+/// Post something to the URL of a subscription of the agent's key at this node, signed as its messages are, and said in no room.
+/// Answered when the receiver has taken it. It may come twice, with the same id.
+#[derive(Clone, Debug)]
+pub struct PostNotice {
+    /// The subscription's id.
+    pub subscription: String,
+    /// The same at each try, and of nothing else that is posted there.
+    pub id: String,
+    /// The body, JSON.
+    pub body: Bytes,
 }
 
 /// The subscriptions of the agent's key at this node, the oldest first.

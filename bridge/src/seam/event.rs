@@ -232,6 +232,11 @@ pub trait Voice: fmt::Debug + Send + Sync + 'static {
     /// The kind that a message has in this dialect, for filters of subscriptions.
     fn kind(&self, message: &Message) -> Option<String>;
 
+    /// The name of the dialect, for people. `None`: it is nobody's.
+    fn dialect(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The body of a post to the webhook of a subscription of this id. `None`: nothing is posted.
     fn letter(&self, subscription: &str, message: &Message) -> Option<Bytes>;
 }

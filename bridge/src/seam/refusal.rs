@@ -33,6 +33,11 @@ pub enum Refusal {
         /// As many as it may.
         per_minute: u32,
     },
+    /// The key, or all strangers together, have begun as many replays as they may in a minute.
+    TooManyReplays {
+        /// As many as they may.
+        per_minute: u32,
+    },
     /// Nobody knows such an agent: it has no profile, is not attached, and its id was never claimed.
     NoAgent,
     /// The message is no longer kept.

@@ -25,7 +25,7 @@ use crate::{
         call::{
             Attach, Call, Confirm, EnableSubscription, FollowRecords, GetAgentFile, GetContent,
             GetFile, GetProfile, GetReceipts, GetRecord, History, ListAgentFiles, ListFiles,
-            ListRecords, ListSubscriptions, LocateContents, Look, Numbered, OneMessage,
+            ListRecords, ListSubscriptions, LocateContents, Look, Numbered, OneMessage, PostNotice,
             ReadDetails, ReadThreads, Subscribe, Tip, ToMesh, Unsubscribe,
         },
         event::Message,
@@ -255,6 +255,17 @@ impl Ask for EnableSubscription {
         seat.look_up(None, then, move |seat, me, then| match may_write(&me) {
             Ok(()) => seat.ask_webhooks(move |hooks| hooks.enable(me.key(), self.id), then),
             Err(refusal) => then(seat, Err(refusal)),
+        });
+    }
+}
+
+impl Ask for PostNotice {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        seat.look_up(None, then, move |seat, me, then| {
+            match may_write(&me).and_then(|()| seat.rules.count(&me, seat.now)) {
+                Ok(()) => seat.ask_webhooks(move |hooks| hooks.notify(me.key(), self), then),
+                Err(refusal) => then(seat, Err(refusal)),
+            }
         });
     }
 }

@@ -234,6 +234,11 @@ impl Subscription {
         self.locked().stage == Stage::Live
     }
 
+    /// Whether it is delivered to: it has not failed too often.
+    pub(super) fn is_active(&self) -> bool {
+        self.locked().record.is_active()
+    }
+
     /// It is durable, or is not to be. Unless it has ended meanwhile.
     pub(super) fn live(&self) {
         let mut state = self.locked();

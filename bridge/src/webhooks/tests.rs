@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::atomic::Ordering};
 
+use bytes::Bytes;
 use mesh::api::command::Refused as No;
 use mesh::{
     api::{
@@ -18,7 +19,10 @@ use super::{
     *,
 };
 use crate::{
-    seam::answer::{Filter, SubscriptionStatus},
+    seam::{
+        answer::{Filter, SubscriptionStatus},
+        call::PostNotice,
+    },
     secret::Secret,
     testing::{Fake, chat, lobby, own_key},
 };
@@ -319,6 +323,50 @@ async fn while_they_are_switched_off_nothing_is_delivered_and_nothing_is_lost() 
     assert!(node.receivers.is_quiet());
     node.hub.switch_webhooks(true);
     assert_eq!(node.receivers.take().await.1, "one");
+}
+
+fn notice(subscription: &str) -> PostNotice {
+    let body = Bytes::from_static(b"{\"content\":\"swept\"}");
+    PostNotice { subscription: subscription.to_owned(), id: "job_7".to_owned(), body }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_is_posted_and_signed_as_messages_are_and_tried_again() {
+    let node = Node::start(HASTE);
+    let made = node.subscribe(json!({})).await;
+    let notified = tokio::spawn(node.webhooks.notify(mine(), notice(&made.id)));
+    let (first, answer) = node.receivers.next().await;
+    answer.send(Err(PostError::TimedOut)).unwrap();
+    let (second, answer) = node.receivers.next().await;
+    let (id, timestamp, signature) = signed(&second);
+    assert_eq!((&id, &signed(&first).0), (&format!("{}_job_7", made.id), &id), "the same");
+    assert_eq!(signature, sign::signature("s", &id, timestamp, &second.body));
+    assert_eq!(body(&second), json!({"content": "swept"}));
+    assert!(!notified.is_finished());
+    answer.send(Ok(())).unwrap();
+    assert_eq!(notified.await.unwrap(), Ok(()));
+    assert_eq!(node.list().await[0].delivered, made.delivered, "it is no message");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_that_nobody_takes_is_given_up_and_others_post_none() {
+    let node = Node::start(HASTE);
+    let made = node.subscribe(json!({})).await;
+    let notified = tokio::spawn(node.webhooks.notify(mine(), notice(&made.id)));
+    for _ in 0..=limits::NOTICE_RETRY_AFTER.len() {
+        node.receivers.next().await.1.send(Err(PostError::NoAddress)).unwrap();
+    }
+    let reachable = |refused: Result<(), Refusal>| match refused.unwrap_err() {
+        Refusal::Webhook(_, WebhookRule::Reachable(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(reachable(notified.await.unwrap()), "the host has no address");
+    let other = node.webhooks.notify(OTHER, notice(&made.id)).await;
+    assert_eq!(other, Err(Refusal::NoSubscription));
+    node.hub.switch_webhooks(false);
+    let off = node.webhooks.notify(mine(), notice(&made.id)).await;
+    assert!(reachable(off).contains("switched off"));
+    assert!(node.receivers.is_quiet());
 }
 
 #[tokio::test]

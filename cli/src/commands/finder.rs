@@ -1,10 +1,11 @@
 //! `clawmesh finder`: the index of agents, over HTTP, as an account of it.
 //!
-//! From the top down: `account`, `jobs`, `reviews`, `mail`, `negotiate` and `prove` are the commands; `index`
+//! From the top down: `account`, `jobs`, `reviews`, `mail`, `negotiate`, `attach` and `prove` are the commands; `index`
 //! asks a node, `keys` has the accounts' API keys, `proof` what a PGP key signs, `gpg` the one program of the user's that
 //! is called, `shown` is what people read.
 
 mod account;
+mod attach;
 mod gpg;
 mod index;
 mod jobs;
@@ -28,7 +29,7 @@ use crate::outcome::{Failure, Outcome};
 /// Asks the node of this machine, or that of --url, over HTTP. With --json it prints {"ok": true, "data": …} on stdout, or
 /// {"ok": false, "error": {"code", "message"}} on stderr, as ClawFinder's own client does. Exits 0, or 1 when it is refused; `mail wait` as `clawmesh wait`.
 ///
-/// Keys of accounts are in ~/.clawmesh/finder/USERNAME.key (0600), or in the variable CLAWFINDER_API_KEY.
+/// Keys of accounts are in ~/.clawmesh/finder/USERNAME.key (0600), or in the variable CLAWFINDER_API_KEY. With --agent-id the account that is linked to that ClawChat agent acts, whose key (--key-file) is enough.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Finder {
@@ -83,10 +84,15 @@ enum FinderCommand {
     #[command(subcommand)]
     Negotiate(negotiate::Negotiate),
     Sessions(negotiate::Sessions),
+    /// Files of EXECUTE and RESULT: encrypt them, and open those of others
+    #[command(subcommand)]
+    Attach(attach::Attach),
 }
 
 pub(crate) async fn run(cx: &Context, args: Finder) -> Result<Outcome, Failure> {
-    let index = Index { cx, operator: &args.operator, account: args.account.as_deref() };
+    // An id in a variable is that of all commands, and links nothing.
+    let agent = cx.node.agent_id.as_deref().filter(|_| cx.node.typed.agent_id);
+    let index = Index { cx, operator: &args.operator, account: args.account.as_deref(), agent };
     let done = match args.command {
         FinderCommand::Register(args) => account::register(&index, args).await,
         FinderCommand::Me {} => account::me(&index).await,
@@ -102,6 +108,7 @@ pub(crate) async fn run(cx: &Context, args: Finder) -> Result<Outcome, Failure> 
         FinderCommand::Mail(args) => mail::run(&index, args).await,
         FinderCommand::Negotiate(args) => negotiate::run(&index, args).await,
         FinderCommand::Sessions(args) => negotiate::sessions(&index, &args).await,
+        FinderCommand::Attach(args) => attach::run(&index, args).await,
     };
     match done {
         // A closed pipe is no failure of the node's.

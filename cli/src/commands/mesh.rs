@@ -99,13 +99,7 @@ fn peers(out: &Output, peers: &[Peer]) -> Vec<String> {
 
 /// How a node is reached.
 pub(crate) fn link(peer: &Peer) -> String {
-    match (peer.connected, peer.alive, peer.heard_ms_ago) {
-        (true, true, _) => "up".to_owned(),
-        (true, false, _) => "up, silent".to_owned(),
-        (false, true, _) => "through others".to_owned(),
-        (false, false, Some(ms)) => format!("gone for {} s", ms / 1000),
-        (false, false, None) => "never seen".to_owned(),
-    }
+    peer.link()
 }
 
 fn rooms(out: &Output, status: &Status) -> Vec<String> {

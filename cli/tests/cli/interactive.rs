@@ -222,6 +222,15 @@ fn top_shows_the_mesh_and_ends_with_q() {
     for part in ["backlog", "nodes", "war-room", "agents"] {
         top.sees(part);
     }
+    world.ok(1, "eve", &["send", "war-room", "good \u{202e}morning"]);
+    // By the highest number: something was said there.
+    top.types_key("2ss");
+    top.has("rooms: 2, by tip");
+    top.types_key("j\r");
+    top.has("messages in war-room");
+    top.has(r"eve: good \u{202e}morning");
+    top.types_key("?");
+    top.has("Shift-Tab");
     top.types_key("q");
     assert_eq!(top.ends(), 0);
     let dark = world.call(0, "ada", &["top", "--data-dir", &dir]).run().failed();

@@ -159,6 +159,11 @@ impl Typed {
         });
     }
 
+    /// Waits until a row of the screen has this.
+    pub(crate) fn has(&mut self, wanted: &str) {
+        self.wait(wanted, |came| came.rows().iter().any(|row| row.contains(wanted)));
+    }
+
     /// The rows of the screen, but for empty ones.
     pub(crate) fn rows(&self) -> Vec<String> {
         self.screen.came.lock().unwrap_or_else(PoisonError::into_inner).rows()

@@ -100,6 +100,19 @@ pub struct LeaderView {
     pub term: u64,
 }
 
+/// An election that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElectionView {
+    /// The agent that began it.
+    pub started_by: AgentId,
+    /// Those among whom a leader is drawn: id and name.
+    pub standing: Vec<(AgentId, String)>,
+    /// Those that do not stand.
+    pub declined: Vec<(AgentId, String)>,
+    /// It can be declined still.
+    pub is_open: bool,
+}
+
 /// Why a room has no leader any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaderGone {

@@ -8,6 +8,7 @@ mod receipts;
 mod refused;
 mod rooms;
 mod schedules;
+mod sender;
 mod streams;
 pub mod traits;
 
@@ -17,8 +18,8 @@ use crate::{
     api::{
         account::{AccountClaim, AccountView, RecordWrites},
         agenda::{
-            GivenAct, KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote, Standing,
-            TaskRecord, TaskUpdate, TaskView, VoteView,
+            ElectionView, GivenAct, KeyView, LeaderView, NewKey, NewSuccessor, NewTask, NewVote,
+            Standing, TaskRecord, TaskUpdate, TaskView, VoteView,
         },
         approval::{ApprovalView, DecideApproval, DecidedNow, NewApproval},
         budget::Conversing,
@@ -188,6 +189,8 @@ pub enum Command {
     DecideApproval(Box<DecideApproval>),
     /// Those of all rooms that it may read, or of one: that are open, or hold for always. → [`Outcome::Approvals`]
     ListApprovals { by: Reader, room: Option<RoomId> },
+    /// Agents that wait for others, in the rooms that it may read. → [`Outcome::Waits`]
+    ListWaits { by: Reader },
     /// → [`Outcome::Approval`]
     ReadApproval { by: Reader, room: RoomId, approval: MessageId },
     /// The oldest first. → [`Outcome::Tasks`]
@@ -229,6 +232,9 @@ pub enum Command {
     StopAgents(Box<StopAgents>),
     /// Agents that are stopped, as far as it counts here or the key says so. → [`Outcome::Stops`]
     ListStops { key: KeyPrint },
+    /// Whether an agent of a key may send something in a place that the core does not know, such as mail of an account of its
+    /// own: refused with [`Refused::Stopped`] if it is stopped. → [`Outcome::Done`]
+    MaySend { key: KeyPrint, agent: AgentId },
     /// A file of an agent is written or deleted, by the key that owns its id. → [`Outcome::Done`], when it is durable.
     ChangeAgentFile(Box<AgentFileChange>),
     /// The room in whose place a key's own records are: they are where its private rooms are. → [`Outcome::Place`]
@@ -468,6 +474,8 @@ pub enum Outcome {
     Account(Option<Box<AccountView>>),
     /// Accounts that claim a label, in the order in which they count.
     Claims(Vec<AccountClaim>),
+    /// The longest first.
+    Waits(Vec<crate::api::waits::WaitView>),
     /// Minted keys.
     Keys(Vec<KeyView>),
     /// The kind of a key.
@@ -639,6 +647,8 @@ pub struct RoomInfo {
     pub turn: Option<AgentId>,
     /// Its leader.
     pub leader: Option<LeaderView>,
+    /// The election that runs.
+    pub election: Option<ElectionView>,
 }
 
 #[cfg(test)]

@@ -269,7 +269,9 @@ impl NewRoom {
     /// The first field that breaks a rule.
     pub fn check(&self) -> Result<(), Broken> {
         named(&self.name)?;
-        holds(!is_reserved(&self.name), Field::Name, Rule::NotReserved)?;
+        let NewRoom { parent, ephemeral, public, encrypted, .. } = self;
+        let is_plain = parent.is_none() && !ephemeral && !public && !encrypted;
+        holds(!is_reserved(&self.name, is_plain), Field::Name, Rule::NotReserved)?;
         at_most(Field::Description, self.description.as_deref(), DESCRIPTION_BYTES_MAX)
     }
 }

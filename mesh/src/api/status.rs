@@ -77,8 +77,24 @@ pub struct MemberStatus {
     pub about: Option<crate::wire::message::About>,
     /// Since its last beacon; `None` if it was never heard since our start.
     pub heard_ago: Option<Duration>,
+    /// The peer that has passed its last beacon on. `None`: it said it itself, or was not heard since our start.
+    pub through: Option<NodeId>,
+    /// How far it is with the rooms that everybody has, against this node; of this node: against its peers. `None`: it was not
+    /// heard since our start.
+    pub step: Option<Step>,
     /// How it was removed, if it was.
     pub parted: Option<Parted>,
+}
+
+/// How far a node is, as its beacons and this node's own entries say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// It has what this node has, or had within the last moments.
+    pub is_even: bool,
+    /// How long ago it had all that this node had then. `None`: never since our start.
+    pub even_ago: Option<Duration>,
+    /// As many messages have come here since then; of this node: entries that its peers have and it lacks.
+    pub behind: u64,
 }
 
 /// Another node.

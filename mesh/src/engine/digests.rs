@@ -5,6 +5,7 @@
 //! for beacons ten times a second at most. So what a beacon says can be a tick old: older than the truth, never ahead.
 
 mod digested;
+mod steps;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,6 +13,7 @@ use std::{
 };
 
 use self::digested::Digested;
+pub(super) use self::steps::Steps;
 use super::known::Known;
 use crate::{
     limits::{BUCKETS, DIGEST_ROOMS_MAX, FOLLOWERS_COMPARE_EVERY, OFFERED_AGAIN_FOR, TICK},
@@ -53,6 +55,7 @@ pub(super) struct Digests {
     private_compared: Duration,
     /// The digest at which a peer was last known to have everything.
     in_step: Option<Digest>,
+    steps: Steps,
 }
 
 impl Digests {
@@ -67,6 +70,21 @@ impl Digests {
             compared: BTreeMap::new(),
             private_compared: Duration::ZERO,
             in_step: None,
+            steps: Steps::default(),
+        }
+    }
+
+    /// How far other nodes are, for people.
+    pub(super) fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
+    /// A message was delivered here.
+    pub(super) fn note_said(&mut self, known: &Known, room: RoomId) {
+        let room = known.rooms.get(&room);
+        if room.is_some_and(|room| room.replica.record.seal.is_none() && !room.replica.record.local)
+        {
+            self.steps.said += 1;
         }
     }
 
@@ -122,6 +140,7 @@ impl Digests {
         }
         self.said = self.public.all();
         self.refreshed = Some(known.cx.now.mono);
+        self.steps.note_own(known.cx.now.mono, self.said);
     }
 
     fn refresh_room(&mut self, known: &mut Known, id: RoomId) {
@@ -171,6 +190,8 @@ impl Digests {
     /// A beacon says how far a node is.
     pub(super) fn on_beacon(&mut self, known: &mut Known, from: NodeId, beacon: &Beacon) {
         let now = known.cx.now.mono;
+        self.steps.note_own(now, self.said);
+        self.steps.on_beacon(now, from, beacon);
         // Only a peer that is connected can be compared with; of others the digest is hearsay.
         let due = self.compared.get(&from).is_none_or(|at| now >= *at + COMPARE_EVERY);
         let may_compare = beacon.node == from && due;

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use super::known::Known;
 use crate::{
     api::{
-        agenda::{LeaderGone, LeaderView},
+        agenda::{ElectionView, LeaderGone, LeaderView},
         command::{Caller, Outcome, Refused},
         event::RoomEvent,
     },
@@ -174,6 +174,22 @@ pub(super) fn leader(known: &Known, room: RoomId) -> Option<LeaderView> {
     let leader = known.rooms.get(&room)?.folds.elections.leader(known.cx.now.mono)?;
     let Candidate { agent, node, .. } = leader.candidate;
     Some(LeaderView { agent: agent.clone(), node: *node, term: leader.term })
+}
+
+/// The election that runs in a room, for people.
+pub(super) fn running(known: &Known, room: RoomId) -> Option<ElectionView> {
+    let now = known.cx.now.mono;
+    let election = known.rooms.get(&room)?.folds.elections.running(now)?;
+    let named = |candidate: &Candidate| (candidate.agent.clone(), candidate.name.clone());
+    let stands = |candidate: &&Candidate| !election.has_declined(&candidate.agent);
+    let (standing, declined): (Vec<&Candidate>, Vec<&Candidate>) =
+        election.candidates().iter().partition(stands);
+    Some(ElectionView {
+        started_by: election.started_by().clone(),
+        standing: standing.into_iter().map(named).collect(),
+        declined: declined.into_iter().map(named).collect(),
+        is_open: election.is_open(now),
+    })
 }
 
 /// The election by which this agent, attached here, leads the room.

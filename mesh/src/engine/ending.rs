@@ -420,6 +420,8 @@ impl Engine {
                 self.known.note_begun(room, &entry);
                 self.agents.note_said(&mut self.known, room, said, number);
             }
+            self.digests.note_said(&self.known, room);
+            self.speaking.requests.on_delivered(&self.known, room, &entry);
             let kept_back = self.speaking.conversations.on_delivered(&self.known, room, &entry);
             // Words on a request may have come with it.
             self.speaking.settle(&mut self.known, &mut self.inboxes, room);

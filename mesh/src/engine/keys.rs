@@ -18,12 +18,13 @@ use crate::{
     name::{
         id::{AgentId, KeyPrint, RoomId},
         identity::Strict,
+        key::KeySecret,
     },
     wire::{
         acts::{KeyAct, Tier},
         entry::Body,
         roster::AgentRecord,
-        signatures::SignedLog,
+        signatures::{KeySignature, SignedLog},
     },
 };
 
@@ -63,18 +64,30 @@ pub(super) fn sign_up(known: &mut Known, key: NewKey) -> Result<(), Refused> {
 
 /// Writes down that the key was shown here, if that is new. Whether it did. It keeps nobody out: an agent whose voucher cannot be
 /// written shows as not verified.
-pub(super) fn vouch(known: &mut Known, attach: &Attach) -> bool {
-    let Some(shown) = attach.shown.as_deref().filter(|shown| shown.key() == attach.key) else {
+pub(super) fn vouch(known: &mut Known, key: KeyPrint, shown: Option<&KeySignature>) -> bool {
+    let Some(shown) = shown.filter(|shown| shown.key() == key && lacks_voucher(known, key)) else {
         return false;
     };
-    let (me, directory) = (known.cx.me, &known.directory);
-    if directory.is_vouched(me, attach.key) || !directory.has_room_for_voucher(me) {
-        return false;
-    }
     // Others would refuse it, and everything that this node writes after it.
-    let log = SignedLog { mesh: known.cx.mesh, node: me };
+    let log = SignedLog { mesh: known.cx.mesh, node: known.cx.me };
     shown.is_voucher(&Strict, &log)
         && write(known, Directories::Mesh, KeyAct::Shown(shown.clone())).is_ok()
+}
+
+/// The same of a key whose holder has this node sign records: others have to be able to check them.
+pub(super) fn vouch_for_signer(known: &mut Known, key: KeyPrint, signer: &KeySecret) -> bool {
+    if signer.print() != key || !lacks_voucher(known, key) {
+        return false;
+    }
+    let log = SignedLog { mesh: known.cx.mesh, node: known.cx.me };
+    // A key that is too short signs nothing: the write says so.
+    let shown = KeySignature::of_voucher(signer, &log).ok();
+    vouch(known, key, shown.as_ref())
+}
+
+fn lacks_voucher(known: &Known, key: KeyPrint) -> bool {
+    let (me, directory) = (known.cx.me, &known.directory);
+    !directory.is_vouched(me, key) && directory.has_room_for_voucher(me)
 }
 
 /// Makes a key invalid, in every directory that has it.

@@ -137,7 +137,8 @@ pub(super) fn room_info(known: &Known, by: &Reader, room: RoomId) -> Result<Outc
     let turn = turn_token::holder(known, room);
     let agents = known.members_of(room);
     let leader = elections::leader(known, room);
-    Ok(Outcome::RoomInfo(RoomInfo { room: view, agents, sub_rooms, turn, leader }))
+    let election = elections::running(known, room);
+    Ok(Outcome::RoomInfo(RoomInfo { room: view, agents, sub_rooms, turn, leader, election }))
 }
 
 /// The state of this node, for its operator.

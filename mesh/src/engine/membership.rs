@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{known::Known, listing, secret};
+use super::{digests::Steps, known::Known, listing, secret};
 use crate::{
     api::{
         boundary::{Alarm, Effect},
         command::{Outcome, Refused},
-        status::{MemberStatus, RecordStatus},
+        status::{MemberStatus, RecordStatus, Step},
     },
     directory::removals::{Removals, named},
     fold::act::Folded,
@@ -190,7 +190,7 @@ fn would_be_lost(known: &Known, records: RecordStatus) -> Vec<String> {
 }
 
 /// Everybody who was ever admitted, by when.
-pub(super) fn members(known: &Known, about: &BTreeMap<NodeId, About>) -> Outcome {
+pub(super) fn members(known: &Known, about: &BTreeMap<NodeId, About>, steps: &Steps) -> Outcome {
     let now = known.cx.now.mono;
     let mut members: Vec<MemberStatus> = known
         .directory
@@ -213,6 +213,11 @@ pub(super) fn members(known: &Known, about: &BTreeMap<NodeId, About>) -> Outcome
                     false => about.get(node).cloned(),
                 },
                 heard_ago: heard,
+                through: steps.through(*node),
+                step: match *node == known.cx.me {
+                    true => Some(own_step(known)),
+                    false => steps.view(known, *node),
+                },
                 parted: match *node == known.cx.me {
                     true => farewell(known),
                     false => known.cx.parted.view(*node),
@@ -222,6 +227,12 @@ pub(super) fn members(known: &Known, about: &BTreeMap<NodeId, About>) -> Outcome
         .collect();
     members.sort_by_key(|member| (member.since_ms, member.node));
     Outcome::Members(members)
+}
+
+/// How far this node is, against its peers.
+fn own_step(known: &Known) -> Step {
+    let behind = listing::behind(known);
+    Step { is_even: behind == 0, even_ago: None, behind }
 }
 
 /// From here on a node has no part. Returns the entries of directories from which on nothing of it counts.

@@ -9,6 +9,7 @@ use super::{
     known::{Known, NO_MEMORY},
     turn_token,
     waiters::{Waiter, Waiters},
+    waits::Requests,
 };
 use crate::{
     api::{
@@ -44,18 +45,22 @@ pub(super) struct Speaking {
     held: Vec<Saying>,
     pub(super) conversations: Conversations,
     pub(super) deliveries: Deliveries,
+    pub(super) requests: Requests,
 }
 
 impl Speaking {
     pub(super) fn new(known: &Known) -> Speaking {
         let (held, conversations) = (Vec::new(), Conversations::default());
-        Speaking { held, conversations, deliveries: Deliveries::new(known) }
+        let requests = Requests::default();
+        Speaking { held, conversations, deliveries: Deliveries::new(known), requests }
     }
 
     /// Takes in what nodes have said of requests in a room. Of one that has failed no answer is waited for.
     pub(super) fn settle(&mut self, known: &mut Known, inboxes: &mut Inboxes, room: RoomId) {
         for request in self.deliveries.settle(known, inboxes, room) {
-            self.conversations.is_over(MessageId::new(room, request.log, request.seq));
+            let message = MessageId::new(room, request.log, request.seq);
+            self.conversations.is_over(message);
+            self.requests.is_over(message);
             given::on_failed(known, inboxes, room, request);
         }
     }

@@ -370,6 +370,13 @@ impl Tasks {
         newest
     }
 
+    /// Tasks that an agent holds, and that are to be done.
+    pub(crate) fn held(&self) -> impl Iterator<Item = TaskView> {
+        let there = self.all.values().filter(|task| !task.is_deleted());
+        let to_do = there.filter(|task| !task.status().is_terminal());
+        to_do.filter(|task| task.assignee().is_some()).map(Task::view)
+    }
+
     /// All tasks by id.
     pub(crate) fn ids(&self) -> impl Iterator<Item = (MessageId, EntryRef)> + '_ {
         let there = self.all.iter().filter(|(_, task)| !task.is_deleted());

@@ -254,7 +254,7 @@ fn base32(bytes: &[u8]) -> String {
     out
 }
 
-/// The beginnings of names that only nodes give: of rooms of two agents, of tasks, and of searches.
+/// The beginnings of names that only nodes give: of rooms of two agents, of tasks, and of mail.
 pub const RESERVED: [&str; 3] = ["dm:", TASK, "finder:"];
 
 /// The beginning of names of rooms of tasks.
@@ -263,10 +263,14 @@ const TASK: &str = "task:";
 /// The beginning of names of direct rooms.
 pub const DIRECT: &str = RESERVED[0];
 
-/// Whether no room may be called so by those who make it.
+/// The beginning of names of rooms with an agent's mail. The private rooms of a key may be called so: nobody else sees them.
+pub const MAIL: &str = RESERVED[2];
+
+/// Whether no room may be called so by those who make it. `is_plain`: it is private, and nothing else besides.
 #[must_use]
-pub fn is_reserved(name: &str) -> bool {
-    RESERVED.iter().any(|beginning| name.starts_with(beginning))
+pub fn is_reserved(name: &str, is_plain: bool) -> bool {
+    let is_its = |beginning: &&&str| name.starts_with(**beginning);
+    RESERVED.iter().find(is_its).is_some_and(|beginning| !is_plain || *beginning != MAIL)
 }
 
 /// The name of a direct room, the same to both of its agents.
@@ -344,10 +348,11 @@ mod tests {
         assert_eq!(direct_name("ann", "bob"), "dm:ann:bob");
         assert_eq!(direct_name("ann", "ann"), "dm:ann:ann");
         for reserved in ["dm:", "dm:x", "task:1", "finder:y"] {
-            assert!(is_reserved(reserved));
+            assert!(is_reserved(reserved, false));
+            assert_eq!(is_reserved(reserved, true), !reserved.starts_with(MAIL));
         }
         for free in ["dm", "_dm:x", "tasks:1", "DM:x", ""] {
-            assert!(!is_reserved(free));
+            assert!(!is_reserved(free, false) && !is_reserved(free, true));
         }
     }
 

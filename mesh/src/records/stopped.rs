@@ -70,20 +70,19 @@ pub(crate) struct Stop {
     pub(crate) since_ms: u64,
 }
 
-/// All that keys say: whose word counts says the engine.
+/// All that keys say: whose word counts says the engine. `None`: the key has let go.
 #[derive(Debug, Default)]
-pub(crate) struct StoppedAgents(BTreeMap<RecordKey, Stop>);
+pub(crate) struct StoppedAgents(BTreeMap<RecordKey, Option<Stop>>);
 
 impl StoppedAgents {
     /// A record is kept, in this state.
     pub(crate) fn learn(&mut self, key: RecordKey, record: &Record) {
-        self.forget(key);
         let said = record.content().and_then(|body| minicbor::decode::<Said>(body).ok());
-        if let Some(Said { agent, by }) = said {
+        let stop = said.map(|Said { agent, by }| {
             let agent = agent.map(|agent| AgentId::from(&*agent));
-            let (of, since_ms) = (record.owner(), record.stamp.wall_ms());
-            self.0.insert(key, Stop { key: of, agent, by, since_ms });
-        }
+            Stop { key: record.owner(), agent, by, since_ms: record.stamp.wall_ms() }
+        });
+        self.0.insert(key, stop);
     }
 
     /// And not any more.
@@ -91,19 +90,26 @@ impl StoppedAgents {
         self.0.remove(&key);
     }
 
-    /// The word of a key about an agent.
-    pub(crate) fn said(&self, key: KeyPrint, agent: &str) -> Option<&Stop> {
-        self.0.get(&COLLECTION.key(id(Some(agent)), key))
+    /// No key has said anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    /// Its word about all.
-    pub(crate) fn said_of_all(&self, key: KeyPrint) -> Option<&Stop> {
-        self.0.get(&COLLECTION.key(id(None), key))
+    /// The word of a key itself about an agent, or all (`None`). `Some(None)`: it has let go.
+    pub(crate) fn own(&self, key: KeyPrint, agent: Option<&str>) -> Option<Option<&Stop>> {
+        self.0.get(&COLLECTION.key(id(agent), key)).map(Option::as_ref)
     }
 
-    /// All words.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Stop> {
-        self.0.values()
+    /// The same of a key, or else of the nearest one before it that has said anything. `line`: the key, and those whose belongings
+    /// have come to it.
+    pub(crate) fn said(&self, line: &[KeyPrint], agent: Option<&str>) -> Option<&Stop> {
+        line.iter().find_map(|key| self.own(*key, agent))?
+    }
+
+    /// All that these keys have stopped, as [`said`](Self::said) has it.
+    pub(crate) fn of_line<'s>(&'s self, line: &'s [KeyPrint]) -> impl Iterator<Item = &'s Stop> {
+        let stops = self.0.values().flatten().filter(|stop| line.contains(&stop.key));
+        stops.filter(|stop| self.said(line, stop.agent.as_deref()) == Some(*stop))
     }
 }
 
@@ -121,19 +127,40 @@ mod tests {
         let (key, mesh) = (KeySecret::of(&"k".repeat(32)), MeshId([1; 16]));
         let agent: AgentId = "x".repeat(AGENT_ID_BYTES_MAX).as_str().into();
         let by = "y".repeat(STOPPER_BYTES_MAX);
-        let mut all = StoppedAgents::default();
+        let (mut all, line) = (StoppedAgents::default(), [key.print()]);
         let mut learn = |draft: Draft, at| {
             let record = draft.sign(&key, mesh, Stamp::at(at)).expect("it is long enough");
             assert!(is_sound(&record, &crate::name::identity::Strict, mesh));
             all.learn(COLLECTION.key(record.id, record.owner()), &record);
             let said = |stop: Option<&Stop>| stop.map(|stop| stop.by.clone());
-            (said(all.said(key.print(), &agent)), said(all.said_of_all(key.print())))
+            (said(all.said(&line, Some(&agent))), said(all.said(&line, None)))
         };
         assert_eq!(learn(draft(Some(&agent), Some(&by)), 5_000), (Some(by.clone()), None));
         let both = (Some(by.clone()), Some("ada".to_owned()));
         assert_eq!(learn(draft(None, Some("ada")), 6_000), both);
         assert_eq!(learn(draft(Some(&agent), None), 7_000), (None, Some("ada".to_owned())));
         assert_eq!(learn(draft(None, None), 8_000), (None, None));
-        assert_eq!(all.all().count(), 0);
+        assert_eq!(all.of_line(&line).count(), 0);
+    }
+
+    #[test]
+    fn the_word_of_a_key_comes_before_those_of_the_keys_before_it() {
+        let keys = ["a", "b", "c"].map(|text| KeySecret::of(&text.repeat(32)));
+        let (mesh, line) = (MeshId([1; 16]), [2, 1, 0].map(|nth: usize| keys[nth].print()));
+        let agent: AgentId = "ann".into();
+        let mut all = StoppedAgents::default();
+        let mut learn = |nth: usize, by: Option<&str>| {
+            let draft = draft(Some(&agent), by);
+            let record = draft.sign(&keys[nth], mesh, Stamp::at(5_000)).expect("it is long enough");
+            all.learn(COLLECTION.key(record.id, record.owner()), &record);
+            let said = all.said(&line, Some(&agent)).map(|stop| stop.by.clone());
+            assert_eq!(all.of_line(&line).map(|stop| stop.by.clone()).next(), said);
+            said
+        };
+        assert_eq!(learn(0, Some("ada")).as_deref(), Some("ada"));
+        assert_eq!(learn(1, None), None);
+        assert_eq!(learn(0, Some("eve")), None, "not any more");
+        assert_eq!(learn(2, Some("bob")).as_deref(), Some("bob"));
+        assert_eq!(learn(1, Some("eve")).as_deref(), Some("bob"));
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use libp2p::multiaddr::{Multiaddr, Protocol};
 
-use crate::identity::{NodeId, node_of};
+use crate::identity::{NodeId, in_hex, node_of};
 use crate::limits::HOST_BYTES_MAX;
 
 /// A host (IP address or name) and a TCP port.
@@ -136,10 +136,7 @@ impl FromStr for Address {
 impl fmt::Display for PeerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(node) = &self.node {
-            for byte in node {
-                write!(f, "{byte:02x}")?;
-            }
-            f.write_str("@")?;
+            write!(f, "{}@", in_hex(node))?;
         }
         self.address.fmt(f)
     }
@@ -163,7 +160,7 @@ impl FromStr for PeerAddress {
     }
 }
 
-fn parse_node(text: &str) -> Result<NodeId, AddressError> {
+pub(crate) fn parse_node(text: &str) -> Result<NodeId, AddressError> {
     if text.len() != 64 || !text.is_ascii() {
         return Err(AddressError::Node);
     }
@@ -184,6 +181,10 @@ fn from_multiaddr(multiaddr: &Multiaddr) -> Result<PeerAddress, AddressError> {
         Some(Protocol::P2p(peer)) => Some(node_of(&peer).ok_or(AddressError::Node)?),
         Some(_) => return Err(AddressError::Syntax),
     };
+    if parts.next().is_some() {
+        // Where a relay is, is not where the node behind it is.
+        return Err(AddressError::Syntax);
+    }
     Ok(PeerAddress { node, address: Address::new(&host, port)? })
 }
 
@@ -222,6 +223,15 @@ mod tests {
         );
     }
 
+    /// The peer id of some node.
+    fn hex_peer() -> Vec<u8> {
+        libp2p::identity::Keypair::ed25519_from_bytes([1; 32])
+            .unwrap()
+            .public()
+            .to_peer_id()
+            .to_bytes()
+    }
+
     #[test]
     fn addresses_parse() {
         let id = "ab".repeat(32);
@@ -239,5 +249,7 @@ mod tests {
         check("host:70000", Err(AddressError::Syntax));
         check("/ip4/10.0.0.1/udp/7", Err(AddressError::Syntax));
         check("abc@host:7", Err(AddressError::Node));
+        let relay = libp2p::PeerId::from_bytes(&hex_peer()).unwrap();
+        check(&format!("/ip4/10.0.0.1/tcp/7/p2p/{relay}/p2p-circuit"), Err(AddressError::Syntax));
     }
 }

@@ -13,7 +13,7 @@ use libp2p::{Transport, noise, tcp};
 use tokio::time::timeout;
 
 use crate::address::PeerAddress;
-use crate::book::Target;
+use crate::book::{Due, Target};
 use crate::dial;
 use crate::identity::node_of;
 use crate::keys::{InvitationId, Keys};
@@ -85,7 +85,8 @@ async fn ask_at(
 ) -> Result<Vec<u8>, AdmissionError> {
     let shown = peer.address.to_string();
     let target = Target::Seed(peer.address.clone());
-    let found = dial::resolve(target, vec![peer.address.clone()]).await;
+    let found =
+        dial::resolve(Due { target, addresses: vec![peer.address.clone()], relay: None }).await;
     let mut transport = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
     let (mut socket, mut why) = (None, found.error);
     for address in found.addresses {

@@ -1,21 +1,28 @@
 //! Announcements of where nodes are: the sender first, then the peers it is connected to.
 //!
 //! A sequence of records: node id (32 bytes), number of addresses (u8), and each address as length
-//! (u8) and text (`host:port`). Addresses that do not parse are skipped: a newer node may know
-//! kinds that we do not.
+//! (u8) and text: `host:port`, or `via/` and the id of a relay in hex. Addresses that do not parse are
+//! skipped: a newer node may know kinds that we do not.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use crate::address::Address;
-use crate::identity::NodeId;
-use crate::limits::{ANNOUNCED_PEERS_MAX, PEER_ADDRESSES_MAX};
+use crate::address::{Address, parse_node};
+use crate::identity::{NodeId, in_hex};
+use crate::limits::{ANNOUNCED_PEERS_MAX, PEER_ADDRESSES_MAX, PEER_RELAYS_MAX};
 
 /// Where one node says, or is said, to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) node: NodeId,
     pub(crate) addresses: Vec<Address>,
+    /// Members through which it can be reached.
+    pub(crate) relays: Vec<NodeId>,
 }
+
+/// In front of the id of a relay.
+const VIA: &str = "via/";
+/// Texts in one record.
+const TEXTS_MAX: usize = PEER_ADDRESSES_MAX + PEER_RELAYS_MAX;
 
 /// The bytes end in the middle of a record, or there are too many records or addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -27,10 +34,12 @@ pub(crate) struct Malformed;
 pub(crate) fn encode(records: &[Record]) -> Bytes {
     let mut buffer = BytesMut::new();
     for record in records.iter().take(ANNOUNCED_PEERS_MAX) {
-        let texts: Vec<String> = record.addresses.iter().map(Address::to_string).collect();
+        let addresses = record.addresses.iter().map(Address::to_string);
         // Only host names near the longest possible do not fit into the length byte.
-        let texts = texts.iter().filter(|text| u8::try_from(text.len()).is_ok());
-        let texts: Vec<&String> = texts.take(PEER_ADDRESSES_MAX).collect();
+        let addresses = addresses.filter(|text| u8::try_from(text.len()).is_ok());
+        let relays = record.relays.iter().take(PEER_RELAYS_MAX);
+        let relays = relays.map(|relay| format!("{VIA}{}", in_hex(relay)));
+        let texts: Vec<String> = addresses.take(PEER_ADDRESSES_MAX).chain(relays).collect();
         buffer.put_slice(&record.node);
         buffer.put_u8(texts.len() as u8);
         for text in texts {
@@ -50,21 +59,26 @@ pub(crate) fn decode(mut bytes: Bytes) -> Result<Vec<Record>, Malformed> {
         let mut node = NodeId::default();
         bytes.try_copy_to_slice(&mut node).map_err(|_| Malformed)?;
         let count = usize::from(bytes.try_get_u8().map_err(|_| Malformed)?);
-        if count > PEER_ADDRESSES_MAX {
+        if count > TEXTS_MAX {
             return Err(Malformed);
         }
-        let mut addresses = Vec::with_capacity(count);
+        let (mut addresses, mut relays) = (Vec::with_capacity(count), Vec::new());
         for _ in 0..count {
             let length = usize::from(bytes.try_get_u8().map_err(|_| Malformed)?);
             if bytes.remaining() < length {
                 return Err(Malformed);
             }
             let text = bytes.split_to(length);
-            if let Some(address) = std::str::from_utf8(&text).ok().and_then(|t| t.parse().ok()) {
+            let text = std::str::from_utf8(&text).unwrap_or_default();
+            if let Some(relay) = text.strip_prefix(VIA) {
+                relays.extend(parse_node(relay));
+            } else if let Ok(address) = text.parse() {
                 addresses.push(address);
             }
         }
-        records.push(Record { node, addresses });
+        addresses.truncate(PEER_ADDRESSES_MAX);
+        relays.truncate(PEER_RELAYS_MAX);
+        records.push(Record { node, addresses, relays });
     }
     Ok(records)
 }
@@ -77,12 +91,19 @@ mod tests {
         Record {
             node: [node; 32],
             addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+            relays: Vec::new(),
         }
+    }
+
+    fn relayed(node: u8, relays: &[u8]) -> Record {
+        let relays = relays.iter().map(|relay| [*relay; 32]).collect();
+        Record { relays, ..record(node, &[]) }
     }
 
     #[test]
     fn announcements_round_trip_and_every_cut_is_refused_or_shorter() {
-        let records = [record(1, &["10.0.0.1:7", "host.example:8"]), record(2, &[])];
+        let records =
+            [record(1, &["10.0.0.1:7", "host.example:8"]), record(2, &[]), relayed(3, &[4, 5])];
         let bytes = encode(&records);
         assert_eq!(decode(bytes.clone()).unwrap(), records);
         for end in 0..bytes.len() {
@@ -100,7 +121,7 @@ mod tests {
         bytes.extend_from_slice(&encode(&many[..1]));
         assert_eq!(decode(bytes.freeze()), Err(Malformed));
         let mut greedy = vec![0u8; 32];
-        greedy.push(9);
+        greedy.push(1 + TEXTS_MAX as u8);
         assert_eq!(decode(greedy.into()), Err(Malformed));
     }
 }

@@ -1,4 +1,5 @@
-//! The libp2p stack: TCP, pre-shared key, noise, yamux; gossipsub, frame streams, identify, ping.
+//! The libp2p stack: TCP or a circuit, pre-shared key, noise, yamux; gossipsub, frame streams,
+//! identify, ping, circuits.
 //! Where a setting differs from libp2p's default, the default was measured to fail: reasons here
 //! and in `limits.rs`.
 
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use futures::{AsyncRead, AsyncWrite};
 use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::core::ConnectedPoint;
+use libp2p::core::transport::OrTransport;
 use libp2p::core::transport::timeout::{TransportTimeout, TransportTimeoutError};
 use libp2p::core::upgrade::Version;
 use libp2p::gossipsub::{
@@ -17,18 +19,20 @@ use libp2p::gossipsub::{
 };
 use libp2p::identity::Keypair;
 use libp2p::swarm::NetworkBehaviour;
-use libp2p::{PeerId, Swarm, Transport, identify, noise, ping, swarm, tcp, yamux};
+use libp2p::swarm::behaviour::toggle::Toggle;
+use libp2p::{PeerId, Swarm, Transport, identify, noise, ping, relay, swarm, tcp, yamux};
 use sha2::{Digest, Sha256};
 
 use crate::admission;
+use crate::circuit;
 use crate::door::{Door, Word};
 use crate::gate::Gate;
 use crate::identity::node_of;
 use crate::keys::{Keys, Recognised};
 use crate::limits::{
-    CONNECT_TIMEOUT, CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX, DIALS_MAX, GOSSIP_HISTORY,
-    GOSSIP_QUEUE_MAX, GOSSIP_QUEUE_TIME, GOSSIP_TRANSMIT_MAX, HANDSHAKE_TIMEOUT, IDLE_TIMEOUT,
-    INBOUND_MAX, MEET_TIMEOUT, PING_INTERVAL, PING_TIMEOUT, SUBSTREAMS_MAX,
+    CIRCUIT_TIMEOUT, CONNECT_TIMEOUT, CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX, DIALS_MAX,
+    GOSSIP_HISTORY, GOSSIP_QUEUE_MAX, GOSSIP_QUEUE_TIME, GOSSIP_TRANSMIT_MAX, HANDSHAKE_TIMEOUT,
+    IDLE_TIMEOUT, INBOUND_MAX, MEET_TIMEOUT, PING_INTERVAL, PING_TIMEOUT, SUBSTREAMS_MAX,
 };
 use crate::newest::Newest;
 use crate::private::{self, Private};
@@ -47,6 +51,8 @@ pub(crate) struct Behaviour {
     pub(crate) frames: Newest<libp2p_stream::Behaviour>,
     identify: identify::Behaviour,
     ping: ping::Behaviour,
+    circuits: relay::client::Behaviour,
+    carrier: Toggle<relay::Behaviour>,
 }
 
 /// The name of a topic on the wire.
@@ -71,8 +77,12 @@ pub(crate) fn swarm(
     let (at_door, guests) = (keys.clone(), noise.clone());
     let (lets_in, knows) = (keys.clone(), twins.clone());
     let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
-    let transport = TransportTimeout::new(tcp, CONNECT_TIMEOUT)
-        .map_err(unreached)
+    let me = keypair.public().to_peer_id();
+    let (circuits, circuits_behaviour) = relay::client::new(me);
+    let circuits = TransportTimeout::new(circuits, CIRCUIT_TIMEOUT).map_err(not_carried);
+    let transport = TransportTimeout::new(tcp, CONNECT_TIMEOUT).map_err(unreached);
+    let transport = OrTransport::new(circuits, transport)
+        .map_err(|error| error.into_inner())
         .and_then(move |socket, endpoint| {
             under_key(Stalling::new(socket), endpoint, at_door.clone(), guests.clone())
         })
@@ -100,9 +110,13 @@ pub(crate) fn swarm(
         ping: ping::Behaviour::new(
             ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT),
         ),
+        circuits: circuits_behaviour,
+        carrier: circuit::carrier(me, settings.relaying),
     };
     let config = swarm::Config::with_tokio_executor().with_idle_connection_timeout(IDLE_TIMEOUT);
-    Ok(Swarm::new(transport, behaviour, keypair.public().to_peer_id(), config))
+    let mut swarm = Swarm::new(transport, behaviour, me, config);
+    swarm.add_external_address(circuit::own_address(&me));
+    Ok(swarm)
 }
 
 /// The first handshake. A guest with an invitation is answered here, and gets no further.
@@ -138,6 +152,16 @@ fn unreached(error: TransportTimeoutError<io::Error>) -> io::Error {
         TransportTimeoutError::TimerError(error) | TransportTimeoutError::Other(error) => error,
     };
     trouble::at(Step::Reaching, error)
+}
+
+/// A relay's no, or its silence.
+fn not_carried(error: TransportTimeoutError<relay::client::transport::Error>) -> io::Error {
+    let error = match error {
+        TransportTimeoutError::Timeout => io::ErrorKind::TimedOut.into(),
+        TransportTimeoutError::TimerError(error) => error,
+        TransportTimeoutError::Other(error) => io::Error::other(error),
+    };
+    trouble::at(Step::Carrying, error)
 }
 
 /// Our word to the other end. The gate decides once more when the connection is there: the key may

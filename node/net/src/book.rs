@@ -11,7 +11,7 @@ use crate::announcement::Record;
 use crate::backoff::Backoff;
 use crate::identity::NodeId;
 use crate::limits::{
-    ANNOUNCED_PEERS_MAX, DEAD_AFTER, DIALS_MAX, DOUBTED_FOR, GOSSIP_BURST_MAX,
+    ANNOUNCED_PEERS_MAX, DEAD_AFTER, DIALS_MAX, DIRECT_MIN, DOUBTED_FOR, GOSSIP_BURST_MAX,
     GOSSIP_PER_SECOND_MAX, HANDSHAKE_TIMEOUT, HEARSAY_PER_PEER_MAX, OUT_TOLD_WITHIN,
     PEER_ADDRESSES_MAX, PEER_GOSSIP_BYTES, PEERS_MAX, REFUSAL_MAX, REFUSAL_MIN, SEEDS_MAX,
     SILENT_FOR, SLOW_GAP, STREAMS_PER_WINDOW_MAX, STRIKES_MAX, STRIKES_WINDOW, TOPICS_CHANGED_MAX,
@@ -22,9 +22,10 @@ use crate::trouble::{NoLink, Trouble};
 
 mod peer;
 mod redial;
+mod relays;
 
 use peer::{OpenConnection, Slow};
-pub(crate) use peer::{Origin, Peer, Place};
+pub(crate) use peer::{Origin, Peer, Place, Way};
 pub(crate) use redial::Redial;
 
 const REFUSAL: Backoff = Backoff { min: REFUSAL_MIN, max: REFUSAL_MAX };
@@ -43,6 +44,25 @@ pub(crate) struct Seed {
 pub(crate) enum Target {
     Seed(Address),
     Peer(NodeId),
+    /// A peer that is reached through a relay, and is to be directly.
+    Direct(NodeId),
+}
+
+/// A target to dial now: at these addresses, and through this relay.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) target: Target,
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) relay: Option<NodeId>,
+}
+
+/// The news in an announcement.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Learned {
+    /// Addresses of the announcing node itself.
+    pub(crate) addresses: Vec<PeerAddress>,
+    /// It can be reached through others than before.
+    pub(crate) other_relays: bool,
 }
 
 /// The result of [`Book::connected`].
@@ -164,30 +184,52 @@ impl Book {
     }
 
     /// Targets to dial now, marked as under way. Learned peers only up to a full mesh.
-    pub(crate) fn due(&mut self, now: Instant) -> Vec<(Target, Vec<Address>)> {
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<Due> {
         let (mut under_way, connected) = (self.under_way(), self.connected_count());
         let mut due = Vec::new();
         for seed in self.seeds.iter_mut().filter(|seed| seed.node.is_none()) {
             if under_way < DIALS_MAX && seed.redial.is_due(now) {
                 seed.redial.under_way = true;
                 under_way += 1;
-                due.push((Target::Seed(seed.address.clone()), vec![seed.address.clone()]));
+                let (target, addresses) =
+                    (Target::Seed(seed.address.clone()), vec![seed.address.clone()]);
+                due.push(Due { target, addresses, relay: None });
             }
         }
-        let mut peers: Vec<(&NodeId, &mut Peer)> = self.peers.iter_mut().collect();
+        let ready = self.peers.iter().filter(|(_, peer)| {
+            let refused = peer.refused_until.is_some_and(|until| until > now);
+            !refused && peer.redial.is_due(now)
+        });
+        let mut ready: Vec<(bool, NodeId)> =
+            ready.map(|(node, peer)| (peer.is_hearsay(), *node)).collect();
         // Nodes that were met, or said themselves where they are, before those that others speak
         // of.
-        peers.sort_by_key(|(_, peer)| peer.is_hearsay());
-        for (node, peer) in peers {
+        ready.sort_by_key(|(hearsay, _)| *hearsay);
+        for (_, node) in ready {
+            if under_way >= DIALS_MAX {
+                break;
+            }
+            let Some(peer) = self.peers.get(&node) else { continue };
             let wanted = peer.is_wanted(self.discovery, connected + under_way);
-            let refused = peer.refused_until.is_some_and(|until| until > now);
-            if wanted && !refused && under_way < DIALS_MAX && peer.redial.is_due(now) {
+            let Some(relay) = wanted.then(|| self.way_to(peer)).flatten() else { continue };
+            let addresses = peer.addresses().cloned().collect();
+            due.push(Due { target: Target::Peer(node), addresses, relay });
+            under_way += 1;
+            if let Some(peer) = self.peers.get_mut(&node) {
                 peer.redial.under_way = true;
-                under_way += 1;
-                due.push((Target::Peer(*node), peer.addresses().cloned().collect()));
+                peer.circuits += usize::from(relay.is_some());
             }
         }
+        due.extend(self.due_directly(DIALS_MAX.saturating_sub(under_way), now));
         due
+    }
+
+    /// How to dial a peer: at its addresses, and if that has failed, or there are none, through a
+    /// relay, too. `None`: there is no way.
+    fn way_to(&self, peer: &Peer) -> Option<Option<NodeId>> {
+        let addressed = !peer.addresses.is_empty();
+        let relay = self.relay_to(peer).filter(|_| !addressed || peer.redial.failures > 0);
+        (addressed || relay.is_some()).then_some(relay)
     }
 
     /// When [`Self::due`] will name somebody, if nothing happens before. `None`: not before
@@ -199,12 +241,16 @@ impl Book {
         }
         let nameless = self.seeds.iter().filter(|seed| seed.node.is_none());
         let seeds = nameless.filter_map(|seed| seed.redial.at(now));
-        let wanted = |peer: &&Peer| peer.is_wanted(self.discovery, connected + under_way);
+        let wanted = |peer: &&Peer| {
+            peer.is_wanted(self.discovery, connected + under_way) && self.way_to(peer).is_some()
+        };
         let peers = self.peers.values().filter(wanted).filter_map(|peer| {
             let at = peer.redial.at(now)?;
             Some(peer.refused_until.map_or(at, |until| until.max(at)))
         });
-        seeds.chain(peers).min()
+        let relayed = self.peers.values().filter(|peer| peer.wants_direct());
+        let directly = relayed.filter_map(|peer| peer.direct.at(now));
+        seeds.chain(peers).chain(directly).min()
     }
 
     fn under_way(&self) -> usize {
@@ -232,6 +278,10 @@ impl Book {
                 .peers
                 .get(node)
                 .map_or((false, 0), |peer| (peer.is_connected(), peer.redial.failures)),
+            Target::Direct(node) => self
+                .peers
+                .get(node)
+                .map_or((false, 0), |peer| (peer.is_direct(), peer.direct.failures)),
         }
     }
 
@@ -253,6 +303,14 @@ impl Book {
                 if let Some(peer) = self.peers.get_mut(node) {
                     peer.redial.fail(now);
                     return replace(&mut peer.last_error, error);
+                }
+            }
+            Target::Direct(node) => {
+                if let Some(peer) = self.peers.get_mut(node) {
+                    peer.direct.fail_calmly(now);
+                    // Nothing to tell in the log: there is a link. In the status it says why not
+                    // directly.
+                    replace(&mut peer.last_error, error);
                 }
             }
         }
@@ -286,7 +344,7 @@ impl Book {
         &mut self,
         node: NodeId,
         connection: ConnectionId,
-        place: Place,
+        way: Way,
         now: Instant,
     ) -> Admission {
         if self.shut_out.contains(&node) {
@@ -294,9 +352,13 @@ impl Book {
             self.leaving.entry(node).or_insert(until);
         }
         let Some(peer) = self.admit(node, now) else { return Admission::NoRoom };
-        peer.connections.insert(connection, OpenConnection { place, since: now, alive: now });
+        peer.connections.insert(connection, OpenConnection { way, since: now, alive: now });
         peer.newest = Some(connection);
         peer.redial.under_way = false;
+        peer.direct = match way {
+            Way::Direct(_) => Redial::default(),
+            Way::Relayed(_) => Redial { next: Some(now + DIRECT_MIN), ..Redial::default() },
+        };
         // It is told again over this one.
         peer.subscribed.clear();
         peer.slow = None;
@@ -336,10 +398,12 @@ impl Book {
             }
             // A name was looked up if the address is not among the known ones; the name is worth
             // more.
-            Target::Peer(_) if peer.addresses().any(|known| known == address) => {
+            Target::Peer(_) | Target::Direct(_)
+                if peer.addresses().any(|known| known == address) =>
+            {
                 peer.note(address, Origin::Dialled)
             }
-            Target::Peer(_) => false,
+            Target::Peer(_) | Target::Direct(_) => false,
         }
     }
 
@@ -359,6 +423,8 @@ impl Book {
             return Left::Newest;
         }
         peer.newest = None;
+        peer.links.clear();
+        peer.carries = false;
         peer.last_error = error.or(peer.last_error.take());
         peer.subscribed.clear();
         peer.topics_changed = 0;
@@ -435,19 +501,22 @@ impl Book {
 
     /// Takes what `from` announced; returns the addresses of its own that are news. Addresses on
     /// this machine are believed only from this machine.
-    pub(crate) fn learn(
-        &mut self,
-        from: &NodeId,
-        records: Vec<Record>,
-        now: Instant,
-    ) -> Vec<PeerAddress> {
-        let Some(place) = self.peers.get(from).map(Peer::place) else { return Vec::new() };
-        let mut news = Vec::new();
-        for Record { node, addresses } in records {
+    pub(crate) fn learn(&mut self, from: &NodeId, records: Vec<Record>, now: Instant) -> Learned {
+        let Some(place) = self.peers.get(from).map(Peer::place) else { return Learned::default() };
+        let links = records.iter().map(|record| record.node).filter(|node| node != from);
+        let links = links.take(ANNOUNCED_PEERS_MAX).collect();
+        if let Some(peer) = self.peers.get_mut(from) {
+            peer.links = links;
+        }
+        let mut news = Learned::default();
+        for Record { node, addresses, relays } in records {
             let usable = |address: &&Address| may_be_told(address, place);
             let addresses: Vec<&Address> = addresses.iter().filter(usable).collect();
             let origin = if node == *from { Origin::Announced } else { Origin::Hearsay };
-            if addresses.is_empty() {
+            if origin == Origin::Announced {
+                news.other_relays |= self.announced_relays(&node, &relays);
+            }
+            if addresses.is_empty() && relays.is_empty() {
                 continue;
             }
             if self.shut_out.contains(&node) {
@@ -460,6 +529,9 @@ impl Book {
             if origin == Origin::Hearsay && peer.addresses.is_empty() {
                 peer.told_by = Some(*from);
             }
+            if origin == Origin::Hearsay && !peer.is_direct() {
+                peer.note_relays(&relays);
+            }
             if origin == Origin::Announced {
                 // It knows best where it is not any more.
                 peer.addresses.retain(|known| {
@@ -468,11 +540,20 @@ impl Book {
             }
             for address in addresses {
                 if peer.note(address, origin) && origin == Origin::Announced {
-                    news.push(PeerAddress { node: Some(node), address: address.clone() });
+                    let address = address.clone();
+                    news.addresses.push(PeerAddress { node: Some(node), address });
                 }
             }
         }
         news
+    }
+
+    /// A peer says itself through which members it is reached. `true`: others than before.
+    fn announced_relays(&mut self, node: &NodeId, relays: &[NodeId]) -> bool {
+        let Some(peer) = self.peers.get_mut(node) else { return false };
+        let other = peer.relays != relays;
+        peer.relays = relays.to_vec();
+        other
     }
 
     /// Whether a node that `from` speaks of may be noted: no node that was met is forgotten for it,
@@ -504,14 +585,20 @@ impl Book {
         let mut records = vec![Record {
             node: self.me,
             addresses: own.take(PEER_ADDRESSES_MAX).cloned().collect(),
+            relays: self.places(),
         }];
         let mut others: Vec<Record> = self
             .peers
             .iter()
-            .filter(|(node, peer)| *node != to && peer.up_since.is_some())
+            // Of those that are reached through a relay its relay tells; this node cannot carry
+            // circuits to them.
+            .filter(|(node, peer)| *node != to && peer.up_since.is_some() && peer.is_direct())
             .filter(|(node, _)| !self.shut_out.contains(*node))
-            .map(|(node, peer)| Record { node: *node, addresses: tellable(peer, place) })
-            .filter(|record| !record.addresses.is_empty())
+            .map(|(node, peer)| Record {
+                node: *node,
+                addresses: tellable(peer, place),
+                relays: peer.relays.clone(),
+            })
             .collect();
         // In an order of its own, so that an unchanged announcement has the same bytes.
         others.sort_by_key(|record| record.node);

@@ -9,8 +9,10 @@ use libp2p::swarm::DialError;
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 
-use crate::address::{Address, address_in, multiaddr_of};
-use crate::book::Target;
+use crate::address::{address_in, multiaddr_of};
+use crate::book::{Due, Target};
+use crate::circuit;
+use crate::identity::short;
 use crate::limits::{PEER_ADDRESSES_MAX, RESOLVE_TIMEOUT};
 use crate::trouble::{self, Failed, NoLink, Step, Trouble};
 
@@ -25,7 +27,8 @@ pub(crate) struct Resolved {
 
 /// Looks up the names among the addresses, anew for each dial: the machine behind a name may have
 /// moved.
-pub(crate) async fn resolve(target: Target, addresses: Vec<Address>) -> Resolved {
+pub(crate) async fn resolve(due: Due) -> Resolved {
+    let Due { target, addresses, relay } = due;
     let (mut found, mut error) = (Vec::new(), None);
     let unknown = |text: &str| NoLink::new(Trouble::NameNotFound, text);
     for address in addresses {
@@ -40,6 +43,9 @@ pub(crate) async fn resolve(target: Target, addresses: Vec<Address>) -> Resolved
         }
     }
     found.truncate(PEER_ADDRESSES_MAX);
+    if let (Some(relay), Target::Peer(node)) = (relay, &target) {
+        found.extend(circuit::through(&relay, node));
+    }
     if found.is_empty() && error.is_none() {
         error = Some(unknown("name not found: it has no address"));
     }
@@ -78,6 +84,10 @@ fn describe_attempt((address, error): &(Multiaddr, TransportError<io::Error>)) -
     };
     let (trouble, why) = match trouble::failed(error) {
         Ok(Failed { step: Step::Reaching, error }) => unreached(error),
+        Ok(Failed { step: Step::Carrying, error }) => (
+            Trouble::NotCarried,
+            format!("the relay does not carry us there: {}", innermost(error)),
+        ),
         Ok(Failed { step: Step::Greeting, error }) => (
             Trouble::HungUp,
             format!("hung up at once ({error}): too many connections from here, or no clawmeshd"),
@@ -114,6 +124,7 @@ fn at_the_door(refused: Trouble) -> String {
         }
         Trouble::OtherVersion
         | Trouble::NameNotFound
+        | Trouble::NotCarried
         | Trouble::Unreachable
         | Trouble::TimedOut
         | Trouble::ConnectionRefused
@@ -127,6 +138,20 @@ fn at_the_door(refused: Trouble) -> String {
     .to_owned()
 }
 
+/// The reason at the bottom: above it libp2p says only that it failed.
+fn innermost(error: &io::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause: Option<&dyn Error> = error.get_ref().map(|error| error as &dyn Error);
+    while let Some(error) = cause {
+        said = error.to_string();
+        cause = error.source();
+    }
+    said
+}
+
 fn host_and_port(address: &Multiaddr) -> String {
+    if let Some(relay) = circuit::relay_in(address).filter(|_| circuit::is_relayed(address)) {
+        return format!("through {}", short(&relay));
+    }
     address_in(address).map_or_else(|| address.to_string(), |address| address.to_string())
 }

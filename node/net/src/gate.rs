@@ -17,10 +17,12 @@ use libp2p::swarm::{
 };
 use libp2p::{Multiaddr, PeerId};
 
+use crate::circuit;
 use crate::identity::node_of;
 use crate::keys::Keys;
 use crate::limits::{
-    INBOUND_ADDRESSES_MAX, INBOUND_BURST, INBOUND_REFILL, PEERS_MAX, PENDING_PER_ADDRESS_MAX,
+    HANDSHAKE_TIMEOUT, INBOUND_ADDRESSES_MAX, INBOUND_BURST, INBOUND_REFILL, PEERS_MAX,
+    PENDING_PER_ADDRESS_MAX,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +35,8 @@ pub(crate) enum Refusal {
     Misbehaved,
     #[error("connection refused: too many connections from this address")]
     TooOften,
+    #[error("connection refused: there is a direct one")]
+    Direct,
 }
 
 #[derive(Debug)]
@@ -42,6 +46,8 @@ pub(crate) struct Gate {
     arrivals: HashMap<IpAddr, Bucket>,
     /// Whose handshake is under way.
     pending: HashMap<ConnectionId, IpAddr>,
+    /// Connections that go through no relay, and since when. As many as there may be connections.
+    direct: HashMap<ConnectionId, (PeerId, Instant)>,
 }
 
 /// A token bucket.
@@ -64,8 +70,8 @@ impl Bucket {
 
 impl Gate {
     pub(crate) fn new(keys: Arc<Keys>) -> Gate {
-        let (refused, arrivals, pending) = Default::default();
-        Gate { keys, refused, arrivals, pending }
+        let (refused, arrivals, pending, direct) = Default::default();
+        Gate { keys, refused, arrivals, pending, direct }
     }
 
     /// Refuses a peer until then. The caller disconnects it.
@@ -78,8 +84,8 @@ impl Gate {
         }
     }
 
-    fn may_arrive(&mut self, remote: &Multiaddr, now: Instant) -> Result<(), Refusal> {
-        let Some(ip) = ip_of(remote).filter(|ip| !ip.is_loopback()) else { return Ok(()) };
+    fn may_arrive(&mut self, payer: Option<IpAddr>, now: Instant) -> Result<(), Refusal> {
+        let Some(ip) = payer.filter(|ip| !ip.is_loopback()) else { return Ok(()) };
         if self.arrivals.len() >= INBOUND_ADDRESSES_MAX && !self.arrivals.contains_key(&ip) {
             self.arrivals.retain(|_, bucket| {
                 bucket.refill(now);
@@ -98,8 +104,12 @@ impl Gate {
 
     /// Its handshake begins, if not too many from there are under way. [`Gate::ends`] when it has
     /// ended, or failed.
-    fn may_begin(&mut self, connection: ConnectionId, remote: &Multiaddr) -> Result<(), Refusal> {
-        let Some(ip) = ip_of(remote).filter(|ip| !ip.is_loopback()) else { return Ok(()) };
+    fn may_begin(
+        &mut self,
+        connection: ConnectionId,
+        payer: Option<IpAddr>,
+    ) -> Result<(), Refusal> {
+        let Some(ip) = payer.filter(|ip| !ip.is_loopback()) else { return Ok(()) };
         if self.pending.values().filter(|address| **address == ip).count()
             >= PENDING_PER_ADDRESS_MAX
         {
@@ -113,6 +123,16 @@ impl Gate {
         self.pending.remove(&connection);
     }
 
+    /// A circuit is not taken beside a direct connection that was made while the circuit was: both
+    /// ends would have to agree which of the two counts. Beside an older one it is: the other end
+    /// has lost that.
+    fn may_be_relayed(&self, peer: &PeerId, now: Instant) -> Result<(), Refusal> {
+        let made_meanwhile = |(to, since): &(PeerId, Instant)| {
+            to == peer && now.saturating_duration_since(*since) <= HANDSHAKE_TIMEOUT
+        };
+        if self.direct.values().any(made_meanwhile) { Err(Refusal::Direct) } else { Ok(()) }
+    }
+
     /// `local`: where it ends here, if it came from outside.
     fn may_connect(
         &self,
@@ -122,6 +142,9 @@ impl Gate {
         now: Instant,
     ) -> Result<(), Refusal> {
         let node = node_of(peer).ok_or(Refusal::Foreign)?;
+        if circuit::is_relayed(local.unwrap_or(remote)) {
+            self.may_be_relayed(peer, now)?;
+        }
         if !self.keys.admits(&node, local, remote) {
             return Err(Refusal::OldKey);
         }
@@ -148,9 +171,14 @@ fn ip_of(remote: &Multiaddr) -> Option<IpAddr> {
     }
 }
 
-/// Is the other end of a connection on this machine?
+/// The address that pays for a connection from outside: of a circuit that of its relay.
+fn payer(local: &Multiaddr, remote: &Multiaddr) -> Option<IpAddr> {
+    ip_of(if circuit::is_relayed(local) { local } else { remote })
+}
+
+/// Is the other end of a connection on this machine? A relay that is says nothing of it.
 pub(crate) fn is_same_machine(remote: &Multiaddr) -> bool {
-    ip_of(remote).is_some_and(|ip| ip.is_loopback())
+    !circuit::is_relayed(remote) && ip_of(remote).is_some_and(|ip| ip.is_loopback())
 }
 
 impl NetworkBehaviour for Gate {
@@ -160,11 +188,12 @@ impl NetworkBehaviour for Gate {
     fn handle_pending_inbound_connection(
         &mut self,
         connection: ConnectionId,
-        _: &Multiaddr,
+        local: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<(), ConnectionDenied> {
-        self.may_arrive(remote, Instant::now()).map_err(ConnectionDenied::new)?;
-        self.may_begin(connection, remote).map_err(ConnectionDenied::new)
+        let payer = payer(local, remote);
+        self.may_arrive(payer, Instant::now()).map_err(ConnectionDenied::new)?;
+        self.may_begin(connection, payer).map_err(ConnectionDenied::new)
     }
 
     fn handle_established_inbound_connection(
@@ -195,6 +224,12 @@ impl NetworkBehaviour for Gate {
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
         if let FromSwarm::ListenFailure(failed) = event {
             self.ends(failed.connection_id);
+        } else if let FromSwarm::ConnectionEstablished(made) = event
+            && !made.endpoint.is_relayed()
+        {
+            self.direct.insert(made.connection_id, (made.peer_id, Instant::now()));
+        } else if let FromSwarm::ConnectionClosed(closed) = event {
+            self.direct.remove(&closed.connection_id);
         }
     }
 
@@ -227,14 +262,14 @@ mod tests {
         let other: Multiaddr = "/ip4/10.0.0.2/tcp/7".parse().unwrap();
         let local: Multiaddr = "/ip4/127.0.0.1/tcp/7".parse().unwrap();
         for _ in 0..INBOUND_BURST {
-            gate.may_arrive(&remote, now).unwrap();
+            gate.may_arrive(ip_of(&remote), now).unwrap();
         }
-        gate.may_arrive(&remote, now).unwrap_err();
-        gate.may_arrive(&other, now).unwrap();
-        gate.may_arrive(&remote, now + INBOUND_REFILL).unwrap();
-        gate.may_arrive(&remote, now + INBOUND_REFILL).unwrap_err();
+        gate.may_arrive(ip_of(&remote), now).unwrap_err();
+        gate.may_arrive(ip_of(&other), now).unwrap();
+        gate.may_arrive(ip_of(&remote), now + INBOUND_REFILL).unwrap();
+        gate.may_arrive(ip_of(&remote), now + INBOUND_REFILL).unwrap_err();
         for _ in 0..10 * INBOUND_BURST {
-            gate.may_arrive(&local, now).unwrap();
+            gate.may_arrive(ip_of(&local), now).unwrap();
         }
     }
 
@@ -245,14 +280,14 @@ mod tests {
         let (silent, other) = (at("/ip4/10.0.0.1/tcp/7"), at("/ip4/10.0.0.2/tcp/7"));
         let id = ConnectionId::new_unchecked;
         for n in 0..PENDING_PER_ADDRESS_MAX {
-            gate.may_begin(id(n), &silent).unwrap();
+            gate.may_begin(id(n), ip_of(&silent)).unwrap();
         }
-        gate.may_begin(id(100), &silent).unwrap_err();
-        gate.may_begin(id(101), &other).unwrap();
+        gate.may_begin(id(100), ip_of(&silent)).unwrap_err();
+        gate.may_begin(id(101), ip_of(&other)).unwrap();
         gate.ends(id(0));
-        gate.may_begin(id(102), &silent).unwrap();
+        gate.may_begin(id(102), ip_of(&silent)).unwrap();
         for n in 0..100 {
-            gate.may_begin(id(200 + n), &at("/ip4/127.0.0.1/tcp/7")).unwrap();
+            gate.may_begin(id(200 + n), ip_of(&at("/ip4/127.0.0.1/tcp/7"))).unwrap();
         }
     }
 

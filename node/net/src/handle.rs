@@ -60,6 +60,10 @@ pub struct PeerStatus {
     pub addresses: Vec<Address>,
     /// Between `Up` and `Down`.
     pub connected: bool,
+    /// The member that carries the link, if there is no direct one.
+    pub through: Option<NodeId>,
+    /// For how long it has been connected.
+    pub up_for: Option<Duration>,
     /// Round trip of the last ping.
     pub rtt: Option<Duration>,
     /// The frames that wait to be sent to it.
@@ -74,7 +78,7 @@ pub struct PeerStatus {
     pub refused_for: Option<Duration>,
     /// Two nodes were seen to run with its identity within the last minute.
     pub runs_twice: bool,
-    /// Why it is not connected; the last one.
+    /// Why it is not connected, or not directly; the last one.
     pub last_error: Option<NoLink>,
     /// Time until it is dialled again; `None` when connected, being dialled, or not to be dialled.
     pub next_dial: Option<Duration>,
@@ -235,6 +239,8 @@ impl Net {
                 node: Some(*node),
                 addresses: peer.addresses().cloned().collect(),
                 connected: peer.up_since.is_some(),
+                through: peer.relay().filter(|_| peer.up_since.is_some()),
+                up_for: peer.up_since.map(|since| now.saturating_duration_since(since)),
                 rtt: peer.rtt,
                 outbound: self.shared.outboxes.get(node).map(|o| o.length()).unwrap_or_default(),
                 strikes: peer.strikes(),
@@ -251,6 +257,8 @@ impl Net {
             node: None,
             addresses: vec![seed.address.clone()],
             connected: false,
+            through: None,
+            up_for: None,
             rtt: None,
             outbound: QueueLength::default(),
             strikes: 0,

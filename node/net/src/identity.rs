@@ -23,6 +23,11 @@ pub(crate) fn peer_of(node: &NodeId) -> Option<PeerId> {
     Some(PublicKey::from(key).to_peer_id())
 }
 
+/// All of it, as people and announcements write it.
+pub(crate) fn in_hex(node: &NodeId) -> String {
+    node.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The first bytes in hex, for logs.
 pub(crate) fn short(node: &NodeId) -> String {
     node.iter().take(4).map(|byte| format!("{byte:02x}")).collect()

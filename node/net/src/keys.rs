@@ -130,10 +130,12 @@ impl Keys {
     pub(crate) fn to_dial(self: &Arc<Keys>, endpoint: &ConnectedPoint) -> (Secret, Noted) {
         let mut state = self.locked();
         let address = endpoint.get_remote_address().clone();
-        let expected = address.iter().find_map(|part| {
+        // The last one: a circuit's address names its relay first.
+        let named = address.iter().filter_map(|part| {
             let Protocol::P2p(peer) = part else { return None };
             node_of(&peer)
         });
+        let expected = named.last();
         let mut key = state.newest.clone();
         let mut generation = Some(state.generation);
         if expected.is_some_and(|node| state.known.contains(&node)) && !state.former.is_empty() {

@@ -10,8 +10,8 @@
 //! In reading order: [`limits`] (every bound), `identity`, `address`, `settings`, `inbox`, `handle`
 //! (the API), `orders` (from it to the task), `listening` (the first step); `frames` and
 //! `announcement` (bytes on the wire), `outbox`, `link` (one peer's streams), `book`, `dial` and
-//! `backoff` (known nodes, and when to dial them), `relay` (how much gossip is passed on), `gate`
-//! (which nodes may connect), `keys` (with which pre-shared key), `private` (a connection under
+//! `backoff` (known nodes, and when to dial them), `relay` (how much gossip is passed on), `circuit`
+//! (connections through a third node), `gate` (which nodes may connect), `keys` (with which pre-shared key), `private` (a connection under
 //! one), `door` (the word that lets it in), `trouble` (why there is no link), `twins` (nodes that run twice), `admission` (guests with an
 //! invitation), `stall` (dead sockets), `newest` (one connection
 //! to a peer), `topics` (peers' subscriptions), `behaviour` (the libp2p stack), `task` (the loop);
@@ -23,6 +23,7 @@ mod announcement;
 mod backoff;
 mod behaviour;
 mod book;
+mod circuit;
 mod dial;
 mod door;
 mod frames;
@@ -57,5 +58,5 @@ pub use inbox::{Inbox, Incoming, Share, Ticket};
 pub use keys::{Doorkeeper, InvitationId};
 pub use orders::{Reason, Verdict};
 pub use outbox::{QueueLength, SendError};
-pub use settings::{Discovery, Secret, Settings, StartError};
+pub use settings::{Discovery, Relaying, Secret, Settings, StartError};
 pub use trouble::{NoLink, Trouble};

@@ -102,8 +102,8 @@ pub const SEEDS_MAX: usize = 256;
 pub const FULL_MESH_PEERS: usize = 50;
 /// Peers in one announcement; a full mesh and some.
 pub(crate) const ANNOUNCED_PEERS_MAX: usize = 128;
-/// Largest announcement, in bytes: all peers with all addresses at 100 bytes each.
-pub(crate) const ANNOUNCEMENT_BYTES_MAX: usize = 144 * 1024;
+/// Largest announcement, in bytes: all peers with all addresses and relays at 100 bytes each.
+pub(crate) const ANNOUNCEMENT_BYTES_MAX: usize = 256 * 1024;
 /// Announcements read per peer and [`ANNOUNCEMENT_WINDOW`]; more are skipped.
 pub(crate) const ANNOUNCEMENTS_MAX: u32 = 64;
 /// See [`ANNOUNCEMENTS_MAX`].
@@ -117,6 +117,39 @@ pub(crate) const LEARNED_MAX: usize = 1024;
 /// Connections per peer: one dialled by each side, and one more for a peer that came back before
 /// its dead connection was noticed.
 pub(crate) const CONNECTIONS_PER_PEER_MAX: u32 = 3;
+/// Relays at which a node keeps a place, so that others reach it through them: two, so that one may
+/// go.
+pub(crate) const PLACES: usize = 2;
+/// Places in all: more than [`PLACES`] only at relays that know nodes which no other of them knows.
+pub(crate) const PLACES_MAX: usize = 4;
+/// Relays of one peer that are remembered: its places, and such as it had before.
+pub(crate) const PEER_RELAYS_MAX: usize = 8;
+/// A place that was refused or lost is not asked for again before this.
+pub(crate) const PLACE_AGAIN: Duration = Duration::from_secs(2);
+/// Places that this node gives to others.
+pub(crate) const RESERVED_MAX: usize = 256;
+/// Of these, of one peer: one for each of its connections.
+pub(crate) const RESERVED_PER_PEER_MAX: usize = CONNECTIONS_PER_PEER_MAX as usize;
+/// A place is asked for anew before this has passed.
+pub(crate) const RESERVATION_LASTS: Duration = Duration::from_secs(3600);
+/// Circuits that this node carries at once: a full mesh of nodes of which half can reach nobody
+/// directly has some 300.
+pub(crate) const CIRCUITS_MAX: usize = 512;
+/// Of these, of one peer, from it and to it: to all of a full mesh, twice, as both ends dial.
+pub(crate) const CIRCUITS_PER_PEER_MAX: usize = 2 * FULL_MESH_PEERS;
+/// A circuit ends after this: made anew, it is as a connection that was lost.
+pub(crate) const CIRCUIT_LASTS: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Circuits and places that one peer may ask for at once.
+pub(crate) const CIRCUIT_BURST: u32 = 128;
+/// One more after this.
+pub(crate) const CIRCUIT_REFILL: Duration = Duration::from_secs(1);
+/// Until a relay has opened a circuit: its stream to us, and one to the other end.
+pub(crate) const CIRCUIT_TIMEOUT: Duration = Duration::from_secs(3);
+/// First wait before a peer that is reached through a relay is dialled directly again; doubles up to
+/// [`DIRECT_MAX`].
+pub(crate) const DIRECT_MIN: Duration = Duration::from_secs(1);
+/// See [`DIRECT_MIN`]. The relayed link is good enough meanwhile.
+pub(crate) const DIRECT_MAX: Duration = Duration::from_secs(60);
 /// Inbound connections, each of pending and established.
 pub(crate) const INBOUND_MAX: u32 = 128;
 /// Connections in total.

@@ -34,6 +34,16 @@ pub enum Discovery {
     Configured,
 }
 
+/// Whether this node carries circuits between others that cannot reach each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Relaying {
+    /// No. It may still be reached through others.
+    Off,
+    /// Between members that are connected to it.
+    #[default]
+    Members,
+}
+
 /// The input of [`crate::start`].
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -55,6 +65,8 @@ pub struct Settings {
     pub topics: u16,
     /// Whom to connect to besides.
     pub discovery: Discovery,
+    /// Whom to carry circuits for.
+    pub relaying: Relaying,
 }
 
 /// Why the network did not start.

@@ -7,6 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures::StreamExt;
 use libp2p::core::ConnectedPoint;
+use libp2p::core::transport::ListenerId;
 use libp2p::gossipsub::{IdentTopic, MessageAcceptance, TopicHash};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
@@ -17,16 +18,15 @@ use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
 use crate::address::{Address, PeerAddress, address_in};
-use crate::announcement;
 use crate::behaviour::{self, Behaviour, BehaviourEvent, VERSION};
-use crate::book::{Admission, Left, Place, Target};
+use crate::book::{Admission, Left, Target, Way};
+use crate::circuit;
 use crate::dial::{self, Resolved};
-use crate::gate::is_same_machine;
 use crate::identity::{NodeId, node_of, peer_of, short};
 use crate::inbox::{InboxSender, Ticket};
 use crate::limits::{
-    ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, LEARNED_MAX,
-    LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR, STRANGERS_MAX, STREAMS_MAX, TICK, TICK_CALM,
+    ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR,
+    STRANGERS_MAX, STREAMS_MAX, TICK, TICK_CALM,
 };
 use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent, Role};
 use crate::orders::{Command, Orders, Publish, Reason, Shared, Verdict};
@@ -34,6 +34,9 @@ use crate::relay::Relay;
 use crate::settings::{Discovery, StartError};
 use crate::topics::GossipEvent;
 use crate::trouble::{NoLink, Trouble};
+
+mod announcing;
+mod places;
 
 /// Our announcement, besides where we listen.
 #[derive(Debug)]
@@ -61,6 +64,10 @@ pub(crate) struct Task {
     relay: Relay,
     /// Nodes of another version, as they are logged: at most [`STRANGERS_MAX`].
     strangers: BTreeSet<NodeId>,
+    /// Listeners for circuits, each at a relay: at most [`crate::limits::PLACES_MAX`].
+    places: HashMap<ListenerId, NodeId>,
+    /// The other ends of direct connections.
+    relays: HashMap<Multiaddr, NodeId>,
     announce_at: Instant,
     ticked: Instant,
     /// When to look at the clocks again.
@@ -131,6 +138,8 @@ impl Task {
             learned: VecDeque::new(),
             relay: Relay::default(),
             strangers: BTreeSet::new(),
+            places: HashMap::new(),
+            relays: HashMap::new(),
             announce_at: Instant::now() + ANNOUNCE_INTERVAL,
             ticked: Instant::now(),
             look_at: Instant::now(),
@@ -241,9 +250,10 @@ impl Task {
         for connection in dead {
             self.swarm.close_connection(connection);
         }
-        for (target, addresses) in due {
-            self.lookups.spawn(dial::resolve(target, addresses));
+        for target in due {
+            self.lookups.spawn(dial::resolve(target));
         }
+        self.ask_for_places(now);
         let deaf = if self.topics.is_empty() { Vec::new() } else { deaf };
         for (node, why) in deaf {
             if let Some(why) = why {
@@ -317,11 +327,13 @@ impl Task {
             })) => self.on_topics(&peer, changes),
             SwarmEvent::Behaviour(BehaviourEvent::Ping(event)) => self.on_ping(event),
             SwarmEvent::Behaviour(BehaviourEvent::Identify(event)) => self.on_identify(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Circuits(event)) => self.on_circuits(&event),
             SwarmEvent::Behaviour(_) => {}
             SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => {
                 self.on_connected(peer_id, connection_id, &endpoint);
             }
-            SwarmEvent::ConnectionClosed { peer_id, connection_id, cause, .. } => {
+            SwarmEvent::ConnectionClosed { peer_id, connection_id, cause, endpoint, .. } => {
+                self.relays.remove(endpoint.get_remote_address());
                 let error = cause.map(|cause| NoLink::new(Trouble::Lost, cause.to_string()));
                 self.on_disconnected(&peer_id, connection_id, error);
             }
@@ -341,6 +353,11 @@ impl Task {
                 self.announce_soon();
             }
             SwarmEvent::ExpiredListenAddr { address, .. } => self.on_expired(&address),
+            SwarmEvent::ListenerClosed { listener_id, reason, .. }
+                if self.places.contains_key(&listener_id) =>
+            {
+                self.on_place_lost(listener_id, reason);
+            }
             SwarmEvent::ListenerClosed { addresses, reason, .. } => {
                 tracing::warn!(
                     event = "listener_closed",
@@ -444,6 +461,7 @@ impl Task {
         let identify::Event::Received { peer_id, info, connection_id } = event else { return };
         let Some(node) = node_of(&peer_id) else { return };
         let now = Instant::now();
+        self.shared.book().carries(&node, circuit::is_offered(&info));
         if self.shared.twins.identified(node, connection_id, &info.agent_version, now) {
             self.tell_of_twins(&node);
         }
@@ -489,13 +507,15 @@ impl Task {
         self.look_soon();
         let target = self.dials.remove(&connection);
         let remote = endpoint.get_remote_address();
-        let place = if is_same_machine(remote) { Place::SameMachine } else { Place::Elsewhere };
-        let Some(node) = node_of(&peer) else {
+        let (Some(node), Some(way)) = (node_of(&peer), self.way_of(endpoint)) else {
             self.swarm.close_connection(connection);
             return;
         };
+        if let Way::Direct(_) = way {
+            self.relays.insert(remote.clone(), node);
+        }
         let mut book = self.shared.book();
-        let admission = book.connected(node, connection, place, Instant::now());
+        let admission = book.connected(node, connection, way, Instant::now());
         if let (Some(target), Some(address)) = (target, address_in(remote))
             && book.met(&target, node, &address)
         {
@@ -504,9 +524,9 @@ impl Task {
         drop(book);
         match admission {
             Admission::Admitted => {
-                let mut gone = Vec::new();
+                let mut gone = self.shared.book().circuits_beside(&node);
                 if endpoint.is_listener() {
-                    gone = self.shared.book().dialled_again(&node, Instant::now());
+                    gone.extend(self.shared.book().dialled_again(&node, Instant::now()));
                 }
                 self.link(node, peer).connection.send_if_modified(|current| {
                     let anew = *current == Connection::Gone || !gone.is_empty();
@@ -554,8 +574,10 @@ impl Task {
         if let DialError::LocalPeerId { address } | DialError::WrongPeerId { address, .. } = error {
             match (&target, address_in(address)) {
                 (Target::Seed(address), _) => book.is_me(address),
-                (Target::Peer(node), Some(address)) => book.not_there(node, &address),
-                (Target::Peer(_), None) => {}
+                (Target::Peer(node) | Target::Direct(node), Some(address)) => {
+                    book.not_there(node, &address);
+                }
+                (Target::Peer(_) | Target::Direct(_), None) => {}
             }
         }
         if let DialError::DialPeerConditionFalse(_) = error {
@@ -660,17 +682,7 @@ impl Task {
                 self.shared.book().down(&node, Instant::now());
                 self.announce_soon();
             }
-            LinkEvent::Announced(records) => {
-                if self.announced.discovery == Discovery::Configured {
-                    return;
-                }
-                let news = self.shared.book().learn(&node, records, Instant::now());
-                if !news.is_empty() {
-                    self.announce_soon();
-                }
-                self.learned.extend(news);
-                self.flush_learned();
-            }
+            LinkEvent::Announced(records) => self.on_announced(node, records),
             LinkEvent::Failed(error) => {
                 tracing::debug!(node = short(&node), error, "frame streams closed");
                 if !self.strangers.contains(&node) {
@@ -712,48 +724,13 @@ impl Task {
             let _ = self.swarm.disconnect_peer_id(peer);
         }
     }
-
-    // ---- announcements ----------------------------------------------------------------------------------------------
-
-    fn announce_soon(&mut self) {
-        self.announce_at = self.announce_at.min(Instant::now() + ANNOUNCE_DELAY);
-        self.look_at = self.look_at.min(self.announce_at);
-    }
-
-    fn announce_to(&self, node: &NodeId) {
-        let Some(link) = self.links.get(node) else { return };
-        if self.announced.discovery == Discovery::Configured {
-            return;
-        }
-        let listening = self.shared.listening();
-        let mut own = self.announced.addresses.clone();
-        own.extend(listening.iter().filter_map(|socket| Address::try_from(*socket).ok()));
-        drop(listening);
-        let book = self.shared.book();
-        if book.peer(node).is_some_and(|peer| peer.up_since.is_some()) {
-            let bytes = announcement::encode(&book.announcement(node, &own));
-            link.announcement.send_replace(bytes);
-        }
-    }
-
-    fn flush_learned(&mut self) {
-        while self.learned.len() > LEARNED_MAX {
-            self.learned.pop_front();
-        }
-        while let Some(learned) = self.learned.pop_front() {
-            if let Err(learned) = self.inbox.try_put_learned(learned) {
-                self.learned.push_front(learned);
-                return;
-            }
-        }
-    }
 }
 
 /// Says in the log that a dial has failed, and why: once, until the reason is of another kind.
 fn tell(target: &Target, why: &NoLink) {
     let node = match target {
         Target::Seed(address) => address.to_string(),
-        Target::Peer(node) => short(node),
+        Target::Peer(node) | Target::Direct(node) => short(node),
     };
     if why.trouble.is_lasting() {
         tracing::warn!(event = "no_link", node, "no link with a node: {why}");
@@ -765,14 +742,14 @@ fn tell(target: &Target, why: &NoLink) {
 /// A new port for each dial: with the listening port, two nodes that dial each other at once would
 /// meet in one connection with two dialling ends (TCP simultaneous open).
 fn dial_options(target: &Target, addresses: Vec<Multiaddr>, failures: u32) -> Option<DialOpts> {
+    let to = |node: &NodeId, condition| {
+        let dial =
+            DialOpts::peer_id(peer_of(node)?).condition(condition).addresses(addresses.clone());
+        Some(dial.allocate_new_port().build())
+    };
     match target {
-        Target::Peer(node) => Some(
-            DialOpts::peer_id(peer_of(node)?)
-                .condition(PeerCondition::DisconnectedAndNotDialing)
-                .addresses(addresses)
-                .allocate_new_port()
-                .build(),
-        ),
+        Target::Peer(node) => to(node, PeerCondition::DisconnectedAndNotDialing),
+        Target::Direct(node) => to(node, PeerCondition::NotDialing),
         // libp2p dials one address if it does not know whom to expect: those of a name take turns.
         Target::Seed(_) => {
             let turn = failures as usize % addresses.len().max(1);

@@ -15,6 +15,7 @@ use crate::Trouble::OldSecret;
 use crate::limits::{FRAME_BYTES_MAX, GOSSIP_BYTES_MAX, OUTBOX_BYTES_MAX, STRIKES_MAX};
 use crate::*;
 
+mod circuits;
 mod troubles;
 mod twins;
 use troubles::{trouble, twins};
@@ -46,6 +47,7 @@ fn settings(name: u8, peers: &[PeerAddress]) -> Settings {
         peers: peers.to_vec(),
         topics: 64,
         discovery: Discovery::FullMesh,
+        relaying: Relaying::Members,
     }
 }
 

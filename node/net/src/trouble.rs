@@ -10,6 +10,8 @@ use std::io;
 pub enum Trouble {
     /// A name has no address, or there is nobody to ask for it.
     NameNotFound,
+    /// A relay does not carry us there.
+    NotCarried,
     /// There is no way to the machine.
     Unreachable,
     /// The machine does not answer in time.
@@ -44,6 +46,7 @@ impl Trouble {
             | Trouble::OtherNode
             | Trouble::OtherVersion => true,
             Trouble::NameNotFound
+            | Trouble::NotCarried
             | Trouble::Unreachable
             | Trouble::TimedOut
             | Trouble::ConnectionRefused
@@ -81,6 +84,8 @@ impl fmt::Display for NoLink {
 pub(crate) enum Step {
     /// TCP.
     Reaching,
+    /// Through a relay.
+    Carrying,
     /// The first bytes each way, which need no key.
     Greeting,
     /// The other end has told us at its door why we may not come in.

@@ -36,18 +36,52 @@ fn value(of: &Changeable, name: &str) -> Value {
     of.all().into_iter().find(|setting| setting.name == name).expect(name).value
 }
 
-fn followed(all: &Changeable, dir: &Path) -> (Live, bridge::Config) {
-    let live = Live::new(goclaw::Settings::default());
+fn config() -> bridge::Config {
     let node = mesh::name::id::NodeId([1; 32]);
     let here = mesh::wire::signatures::SignedLog { mesh: mesh::name::id::MeshId([1; 16]), node };
-    let config = bridge::Config::new(config::Auth::Open, here);
+    bridge::Config::new(config::Auth::Open, here)
+}
+
+fn followed(all: &Changeable, dir: &Path) -> (Live, bridge::Config) {
+    let live = Live::new(goclaw::Settings::default());
+    let config = config();
     let http = Some("127.0.0.1:9230".to_owned());
     let (name, mesh) = ("n".to_owned(), "m".to_owned());
     let seen = Seen { http, name, mesh, data_dir: dir.to_owned() };
     let (goclaw, bridge) = (live.clone(), config.changed.clone());
     let webhooks = Box::new(|_| {});
-    all.follow(Followers { goclaw, bridge, webhooks, seen });
+    let cron = Box::new(|_| {});
+    all.follow(Followers { goclaw, bridge, webhooks, cron, seen });
     (live, config)
+}
+
+/// Whether jobs are fired, as the node was told.
+fn fires(all: &Changeable, dir: &Path) -> Arc<Mutex<Vec<bool>>> {
+    let told = Arc::<Mutex<Vec<bool>>>::default();
+    let tells = told.clone();
+    let (live, config) = (Live::new(goclaw::Settings::default()), config());
+    let seen =
+        Seen { http: None, name: "n".to_owned(), mesh: "m".to_owned(), data_dir: dir.to_owned() };
+    all.follow(Followers {
+        goclaw: live,
+        bridge: config.changed,
+        webhooks: Box::new(|_| {}),
+        cron: Box::new(move |on| tells.lock().unwrap().push(on)),
+        seen,
+    });
+    told
+}
+
+#[test]
+fn jobs_are_switched_off_at_once_and_stay_so_over_a_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = open(dir.path(), &[], &Logs::default()).unwrap();
+    let told = fires(&all, dir.path());
+    assert_eq!(*told.lock().unwrap(), [true]);
+    all.change(&changes(&[("cron.enabled", json!(false))]), false).unwrap();
+    assert_eq!(told.lock().unwrap().last(), Some(&false));
+    let again = open(dir.path(), &[], &Logs::default()).unwrap();
+    assert_eq!(*fires(&again, dir.path()).lock().unwrap(), [false]);
 }
 
 #[test]

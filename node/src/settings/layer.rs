@@ -106,6 +106,10 @@ pub(crate) struct Layer {
     /// nobody. For meshes whose links are laid by hand
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) no_discovery: Option<bool>,
+    /// Carry links between members that cannot reach each other: members, or off (they may still carry this node's)
+    /// [default: members]
+    #[arg(long, value_name = "FOR")]
+    pub(crate) relay: Option<String>,
     /// This node's name for people [default: the machine's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
@@ -350,6 +354,7 @@ impl Layer {
             listen: list("LISTEN"),
             join: list("JOIN"),
             no_discovery: switch("NO_DISCOVERY")?,
+            relay: text("RELAY"),
             name: text("NAME"),
             no_auth: switch("NO_AUTH")?,
             takeover_after: text("TAKEOVER_AFTER"),

@@ -53,6 +53,14 @@ fn without_a_word_the_standard_client_finds_the_node() {
 }
 
 #[test]
+fn a_node_carries_for_members_unless_it_is_told_not_to() {
+    let relaying = |flags: &[&str], env| settings(flags, env, None).relaying;
+    assert_eq!(relaying(&[], &[]), Relaying::Members);
+    assert_eq!(relaying(&["--relay", "off"], &[]), Relaying::Off);
+    assert_eq!(relaying(&[], &[("CLAWMESH_RELAY", "off")]), Relaying::Off);
+}
+
+#[test]
 fn discovery_can_be_switched_off() {
     let discovery = |flags: &[&str], file| settings(flags, &[], file).discovery;
     assert_eq!(discovery(&["--no-discovery"], None), Discovery::Configured);
@@ -108,6 +116,7 @@ fn refusals_name_what_to_change() {
     check(&["--takeover-after", "soon"], "--takeover-after soon");
     check(&["--takeover-after", "1ms"], "--takeover-after 1ms: choose 700ms");
     check(&["--tcp", "a:1", "--no-tcp"], "--tcp and --no-tcp");
+    check(&["--relay", "all"], "--relay all: write members or off");
     check(&["--signup", "maybe"], "--signup maybe: write off, admin or open");
     check(&["--signup", "admin"], "--signup admin: name the secret's file");
     check(&["--http-origin", "example.org"], "--http-origin example.org: write it as browsers do");

@@ -8,9 +8,10 @@ use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 use crate::harness::{Agent, Daemon, ask, temp, until, up_keyed};
 
 /// A client on `/ws`.
-struct Client {
+pub(crate) struct Client {
     socket: WebSocket<TcpStream>,
-    heard: VecDeque<Value>,
+    /// Frames that came while another one was waited for.
+    pub(crate) heard: VecDeque<Value>,
     sent: u128,
 }
 
@@ -40,7 +41,7 @@ impl Client {
         self.socket.send(Message::text(frame.to_string())).unwrap();
     }
 
-    fn find(&mut self, what: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn find(&mut self, what: impl Fn(&Value) -> bool) -> Value {
         if let Some(place) = self.heard.iter().position(&what) {
             return self.heard.remove(place).unwrap();
         }
@@ -55,7 +56,7 @@ impl Client {
         }
     }
 
-    fn ask(&mut self, kind: &str, data: Value) -> Value {
+    pub(crate) fn ask(&mut self, kind: &str, data: Value) -> Value {
         self.sent += 1;
         let id = fresh();
         self.send(&json!({
@@ -71,19 +72,19 @@ impl Client {
     }
 }
 
-fn keyed(dir: &Path, more: &[&str]) -> Daemon {
+pub(crate) fn keyed(dir: &Path, more: &[&str]) -> Daemon {
     let key = dir.join("auth.key");
     up_keyed(&dir.join("data"), &[&["--key-file", key.to_str().unwrap()], more].concat())
 }
 
-fn mint(node: &Daemon) -> String {
+pub(crate) fn mint(node: &Daemon) -> String {
     let output = ask(&["keys", "mint", "--data-dir", node.text("data_dir")]);
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 /// Somebody in the lobby, as soon as the key is known at the node.
-fn come(node: &Daemon, kind: &str, key: &str, name: &str) -> Client {
+pub(crate) fn come(node: &Daemon, kind: &str, key: &str, name: &str) -> Client {
     let mut come = None;
     until("the key is known", || {
         let mut client = Client::connect(node);

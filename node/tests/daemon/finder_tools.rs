@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     direct::{keyed, mint},
-    harness::{Daemon, temp, until, up},
+    harness::{Daemon, ask, temp, until, up},
     tokens::invoke,
 };
 
@@ -150,5 +150,34 @@ fn the_tools_are_not_there_where_the_index_or_keys_are_not() {
         assert_eq!(refused["status"], "error");
         assert!(refused["error"].as_str().unwrap().contains("--no-auth"), "{refused}");
     }
+    node.stop();
+}
+
+#[test]
+fn a_stopped_agent_sends_no_mail_and_changes_nothing_in_the_index() {
+    let dir = temp();
+    let node = keyed(dir.path(), &[]);
+    let keys = [mint(&node), mint(&node)];
+    let ada = Host { node: &node, key: &keys[0], agent: "ada" };
+    let bob = Host { node: &node, key: &keys[1], agent: "bob" };
+    ada.done("finder_register", json!({"username": "ada-bot"}));
+    bob.done("finder_register", json!({"username": "bob-bot"}));
+    let mail = json!({"action": "send", "to": "ada-bot", "subject": "s", "body": "words"});
+    bob.done("finder_mail", mail.clone());
+    let at = node.text("data_dir");
+    // Nobody has used the node's own key here.
+    ask(&["agents", "stop", "bob", "--data-dir", at]);
+    let job = json!({"action": "create", "title": "Reports", "description": "I write reports."});
+    let register = json!({"username": "bob-bot", "name": "buy"});
+    let tried = [("finder_mail", &mail), ("finder_job", &job), ("finder_register", &register)];
+    for (tool, given) in tried {
+        let refused = bob.call(tool, given.clone());
+        assert_eq!(refused["code"], 403, "{tool}: {refused}");
+        assert!(refused["error"].as_str().unwrap().contains("has stopped this agent"), "{refused}");
+    }
+    assert_eq!(bob.done("finder_mail", json!({"action": "list"}))["count"], 0, "it reads");
+    assert_eq!(ada.done("finder_mail", json!({"action": "list"}))["count"], 1);
+    ask(&["agents", "go", "bob", "--data-dir", at]);
+    bob.done("finder_mail", mail);
     node.stop();
 }

@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 use crate::harness::{Agent, Daemon, ask, temp, until, up_keyed};
 
 /// A client that records the frames that it gets, and holds them to the specification.
-struct Recorder {
+pub(crate) struct Recorder {
     socket: WebSocket<TcpStream>,
     asked: u64,
     /// Events so far.
@@ -147,8 +147,10 @@ const ROWS: [(&str, &str, &[&str]); 4] = [
 ];
 
 /// Events that there are (§6, §14).
-const EVENTS: [&str; 6] = [
+const EVENTS: [&str; 8] = [
     "agent",
+    "cron",
+    "cron.fired",
     "session.updated",
     "device.pair.requested",
     "device.pair.resolved",
@@ -238,12 +240,12 @@ impl Recorder {
         self.events.push(event);
     }
 
-    fn gets(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn gets(&mut self, method: &str, params: &Value) -> Value {
         let id = self.begin(method, params);
         self.answer(&id, method).unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
-    fn refused(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn refused(&mut self, method: &str, params: &Value) -> Value {
         let id = self.begin(method, params);
         self.answer(&id, method).expect_err(method)
     }
@@ -262,12 +264,12 @@ impl Recorder {
     }
 }
 
-fn keyed(dir: &Path, more: &[&str]) -> Daemon {
+pub(crate) fn keyed(dir: &Path, more: &[&str]) -> Daemon {
     let key = dir.join("auth.key");
     up_keyed(&dir.join("data"), &[&["--key-file", key.to_str().unwrap()], more].concat())
 }
 
-fn mint(node: &Daemon, more: &[&str]) -> String {
+pub(crate) fn mint(node: &Daemon, more: &[&str]) -> String {
     let arguments = [&["keys", "mint", "--data-dir", node.text("data_dir")], more].concat();
     let output = ask(&arguments);
     assert!(output.status.success(), "{output:?}");
@@ -275,7 +277,7 @@ fn mint(node: &Daemon, more: &[&str]) -> String {
 }
 
 /// A person, as soon as the key is known at the node.
-fn come(node: &Daemon, key: &str, user: &str) -> Recorder {
+pub(crate) fn come(node: &Daemon, key: &str, user: &str) -> Recorder {
     let mut come = None;
     until("the key is known", || {
         let mut client = Recorder::connect(node);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says by panicking what went wrong")]
 
 mod backup;
+mod claims;
 mod clawtank;
 mod clocks;
 mod direct;
@@ -14,6 +15,7 @@ mod group;
 mod harness;
 mod import;
 mod invitations;
+mod jobs;
 mod joining;
 mod keys;
 mod log;

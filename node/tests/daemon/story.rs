@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`hearing`] (how each is told of things, in short), [`company`] (nodes, links and people).
 
-mod company;
+pub(crate) mod company;
 mod hearing;
 
 use serde_json::json;

@@ -11,7 +11,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{kind::Enemy, people, scene::Scene};
+use super::{envelopes, kind::Enemy, onlookers, people, scene::Scene};
 use crate::{
     sim::dice::Dice,
     wire::{Agent, text},
@@ -36,6 +36,8 @@ pub(super) async fn perform(enemy: Enemy, scene: Scene) -> Result<String> {
         Enemy::Websocket => websocket(scene).await,
         Enemy::Goclaw => people::speak(scene).await,
         Enemy::Stream => people::stream(scene).await,
+        Enemy::Clawtank => envelopes::speak(scene).await,
+        Enemy::Spectators => onlookers::look_on(scene).await,
     }
 }
 

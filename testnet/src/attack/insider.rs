@@ -69,6 +69,7 @@ impl Insider {
             peers: Vec::new(),
             topics,
             discovery: net::Discovery::Configured,
+            relaying: net::Relaying::Members,
         }
     }
 }

@@ -61,6 +61,10 @@ pub enum Kind {
     ClientGoclaw,
     /// Agents whose streamed answers never end
     ClientStream,
+    /// 64 programs that speak ClawTank badly: envelopes that nest, ids and aliases that collide
+    ClientClawtank,
+    /// Those who look on at the room of the honest agents, with keys and without, as many as `--many`
+    ClientSpectators,
 }
 
 /// The means of an attack.
@@ -99,6 +103,8 @@ pub(super) enum Enemy {
     Websocket,
     Goclaw,
     Stream,
+    Clawtank,
+    Spectators,
 }
 
 /// Whether `status` has to name the offender.
@@ -174,6 +180,10 @@ impl Kind {
             Kind::ClientWebsocket => Row::client(Enemy::Websocket),
             Kind::ClientGoclaw => Row::client(Enemy::Goclaw),
             Kind::ClientStream => Row::client(Enemy::Stream),
+            Kind::ClientClawtank => Row::client(Enemy::Clawtank),
+            Kind::ClientSpectators => {
+                Row::nobody(Means::Clients(Enemy::Spectators), "who looks on is nobody")
+            }
         }
     }
 

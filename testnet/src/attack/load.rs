@@ -107,6 +107,7 @@ pub(super) struct Heard {
 /// Agents that talk until they are told to finish.
 #[derive(Debug)]
 pub(super) struct Load {
+    room: String,
     shared: Arc<Shared>,
     agents: JoinSet<Result<()>>,
     quiet: watch::Sender<bool>,
@@ -134,7 +135,12 @@ impl Load {
             let honest = Honest { index, agent, room: room.clone(), shared: shared.clone() };
             tasks.spawn(honest.talk(Duration::from_secs_f64(1.0 / rate), told.clone()));
         }
-        Ok(Load { shared, agents: tasks, quiet })
+        Ok(Load { room, shared, agents: tasks, quiet })
+    }
+
+    /// In which they talk.
+    pub(super) fn room(&self) -> &str {
+        &self.room
     }
 
     pub(super) fn enter(&self, phase: Phase) {

@@ -90,7 +90,7 @@ pub async fn play(mesh: &mut Mesh, kind: Kind, setting: Setting) -> Result<Outco
     load.enter(Phase::During);
     let attacker = attacker(setting.threads)?;
     let until = Instant::now() + phase;
-    let scene = Scene::new(mesh, setting, until);
+    let scene = Scene::new(mesh, load.room(), setting, until);
     let attack = attacker.spawn(perform(kind, insider.clone(), scene));
     let mut rss = judge::Resident::default();
     let mut named = None;

@@ -16,12 +16,14 @@ pub(super) struct Scene {
     pub(super) tcp: String,
     pub(super) http: String,
     pub(super) key: Option<String>,
+    /// The room of the honest agents.
+    pub(super) room: String,
     pub(super) many: usize,
     pub(super) until: Instant,
 }
 
 impl Scene {
-    pub(super) fn new(mesh: &Mesh, setting: Setting, until: Instant) -> Scene {
+    pub(super) fn new(mesh: &Mesh, room: &str, setting: Setting, until: Instant) -> Scene {
         let at = |address: &String| address.parse().ok();
         let nodes = mesh.nodes.iter().filter_map(|node| node.ready().listen.first().and_then(at));
         Scene {
@@ -29,6 +31,7 @@ impl Scene {
             tcp: mesh.nodes[0].tcp().to_owned(),
             http: mesh.nodes[0].http().to_owned(),
             key: mesh.key().map(str::to_owned),
+            room: room.to_owned(),
             many: setting.many,
             until,
         }

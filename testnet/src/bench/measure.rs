@@ -3,8 +3,9 @@
 use anyhow::Result;
 
 use super::{
+    clawtank,
     figure::Figure,
-    finder, goclaw, keeping, nodes, profiles,
+    finder, goclaw, keeping, nodes, page, profiles,
     report::Report,
     run::Run,
     search,
@@ -62,8 +63,12 @@ async fn measured(run: &Run, row: Row) -> Result<Vec<Figure>> {
         Row::Finder => finder::search(run).await,
         Row::FinderMail => finder::mail(run).await,
         Row::FinderJoin => finder::join(run).await,
+        Row::Page => page::page(run).await,
         Row::Goclaw => goclaw::send(run).await,
         Row::GoclawIdle => goclaw::idle(run).await,
         Row::GoclawCron => goclaw::cron(run).await,
+        Row::Clawtank => clawtank::claims(run).await,
+        Row::Replay => clawtank::replay(run).await,
+        Row::Spectators => clawtank::spectators(run).await,
     }
 }

@@ -51,12 +51,20 @@ pub enum Row {
     FinderMail,
     /// The index of agents: a new node fetches it
     FinderJoin,
+    /// The page of an idle mesh: its cost, and how fresh it is
+    Page,
     /// A person's program asks an agent at another node
     Goclaw,
     /// Memory of idle connections of persons' programs
     GoclawIdle,
     /// Processor time of a node with many jobs that are not due
     GoclawCron,
+    /// A task of one node is claimed at another
+    Clawtank,
+    /// 2,000 look on at a busy room
+    Spectators,
+    /// A long room as one file
+    Replay,
 }
 
 impl Row {

@@ -21,7 +21,7 @@ async fn is_unharmed(page: &Browser) -> Result<()> {
     let found = "({
         pwned: window.pwned ?? null,
         parts: document.querySelectorAll('img, main script, main style, iframe, [onload], [onerror], [onfocus], a[href^=javascript]').length,
-        svg: [...document.querySelectorAll('svg')].filter((one) => !one.classList.contains('mesh') && !one.classList.contains('plot')).length,
+        svg: [...document.querySelectorAll('svg')].filter((one) => !['mesh', 'waits', 'plot'].some((of) => one.classList.contains(of))).length,
         hidden: /[\\u202a-\\u202e\\u2066-\\u2069\\u200b\\ufeff\\u001b]/.test(document.body.innerText),
         shown: getComputedStyle(document.body).display,
     })";

@@ -10,6 +10,7 @@ mod live;
 mod pictures;
 mod shape;
 mod signing;
+mod waiting;
 mod world;
 
 use std::{
@@ -77,6 +78,11 @@ tests! {
         what_agents_write_is_never_more_than_text,
         every_field_takes_hostile_text_and_shows_it_as_text,
         a_hostile_name_of_a_person_is_text;
+    waiting:
+        a_node_that_is_cut_off_is_behind_by_what_was_said_since,
+        who_waits_for_whom_is_seen_and_that_it_is_over,
+        a_list_of_rooms_says_what_was_not_read,
+        a_leader_is_drawn_and_everybody_sees_it;
     shape:
         nothing_is_wider_than_a_narrow_screen,
         all_is_done_with_the_keyboard_alone,

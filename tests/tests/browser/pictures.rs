@@ -1,10 +1,11 @@
 //! Pictures of all views, for `docs/pictures`: light, dark and narrow.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
 use testnet::wire::Agent;
+use tokio::time::sleep;
 
 use crate::{
     driver::Browser,
@@ -22,14 +23,17 @@ const WAYS: [(&str, (u32, u32), &str); 3] = [
 pub(crate) async fn take(world: &mut World, dir: &Path) -> Result<()> {
     std::fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
     let happening = happening(world).await?;
-    let page = &world.page;
     let views = [
         ("mesh", "/".to_owned()),
         ("rooms", "/ui/rooms".to_owned()),
         ("room", format!("/ui/rooms/{}", happening.room)),
         ("trace", happening.trace.clone()),
         ("agents", "/ui/agents".to_owned()),
+        ("search", "/ui/search?text=plan".to_owned()),
+        ("figures", "/ui/figures".to_owned()),
     ];
+    drawn(world).await?;
+    let page = &world.page;
     for (way, size, scheme) in WAYS {
         page.size(Some(size)).await?;
         page.scheme(scheme).await?;
@@ -48,6 +52,23 @@ pub(crate) async fn take(world: &mut World, dir: &Path) -> Result<()> {
         page.scheme(scheme).await?;
         page.open(&world.at(0, "/")).await?;
         page.picture(&dir.join(format!("door-{way}.png"))).await?;
+    }
+    Ok(())
+}
+
+/// Until there are figures to draw, and the index has what was said.
+async fn drawn(world: &World) -> Result<()> {
+    for (path, part) in
+        [("/ui/figures", "svg.plot, .plot svg"), ("/ui/search?text=plan", "article")]
+    {
+        let there = format!("!!document.querySelector({})", json!(part));
+        loop {
+            world.page.open(&world.at(0, path)).await?;
+            if world.page.value(&there).await? == json!(true) {
+                break;
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
     }
     Ok(())
 }
@@ -84,8 +105,9 @@ async fn happening(world: &mut World) -> Result<Happening> {
     let body = json!({ "target_seq": said["seq"], "counter_claim": "It exists, named recovery", "confidence": 0.6, "test": "grep the plan for recovery" });
     let challenge = json!({ "v": "lantern/0.1.1", "type": "CHALLENGE", "thread": said["seq"], "from": "Builder", "body": body });
     say(&mut bob, &room, &challenge.to_string()).await?;
-    bob.call("assign_task", json!({ "room_id": room, "title": "Name the way back in the plan" }))
-        .await?;
+    let task =
+        json!({ "room_id": room, "title": "Name the way back in the plan", "assignee": carl.id });
+    bob.call("assign_task", task).await?;
     bob.call("set_presence", json!({ "status": "working", "detail": "packing the release" }))
         .await?;
     world.visit(&room).await?;

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use crate::end_to_end::part_of_the_machine;
 
 /// Rows that take little: the others need a thousand connections, or many messages.
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 18] = [
     Row::Ok,
     Row::Rooms,
     Row::Room,
@@ -29,6 +29,8 @@ const ROWS: [Row; 16] = [
     Row::Finder,
     Row::FinderMail,
     Row::FinderJoin,
+    Row::Clawtank,
+    Row::Spectators,
 ];
 const SCALE: f64 = 0.01;
 
@@ -91,6 +93,10 @@ fn each_row_comes_to_figures() {
         "finder_send_p50",
         "finder_inbox_p50",
         "finder_join",
+        "clawtank_claim_p50",
+        "clawtank_told_p50",
+        "spectators_p50",
+        "spectators_p99",
     ];
     assert_eq!(names(&report), expected);
 }

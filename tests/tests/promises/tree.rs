@@ -235,6 +235,7 @@ const PACKAGES: &[Package] = &[
             "etcetera",
             "getrandom",
             "nix",
+            "rustix",
             "serde",
             "serde_json",
             "thiserror",
@@ -249,7 +250,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "cli",
         folder: "cli",
-        edges: &["client", "lantern", "protocol"],
+        edges: &["client", "lantern", "openpgp", "protocol"],
         crates: &[
             "base64",
             "clap",

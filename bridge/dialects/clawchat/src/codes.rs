@@ -67,6 +67,10 @@ impl From<Refusal> for Problem {
                     format!("the key may send {per_minute} messages a minute; wait a little");
                 Problem::new(Code::RateLimitMessages, text)
             }
+            Refusal::TooManyReplays { per_minute } => {
+                let text = format!("over {per_minute} replays a minute for this key");
+                Problem::new(Code::RateLimitMessages, text)
+            }
             Refusal::NoAgent => Problem::invalid("nobody knows an agent of this id"),
             Refusal::NotKept => internal("the first message is no longer kept"),
             Refusal::NotThere { tip } => {

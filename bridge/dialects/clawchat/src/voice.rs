@@ -93,6 +93,10 @@ const TOO_MANY_CONNECTIONS: &str =
     "the node has as many connections as it may; try again later or at another node";
 
 impl event::Voice for Voice {
+    fn dialect(&self) -> Option<&'static str> {
+        Some("ClawChat")
+    }
+
     fn frames(&self, event: &Event) -> Frames {
         let name = |room: &RoomId| self.name(*room);
         let wire = match event {

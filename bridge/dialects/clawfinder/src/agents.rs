@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bridge::{seam::call::ClaimAccount, secret::Secret};
 use mesh::{
     limits::{
@@ -23,10 +24,12 @@ use crate::{
     limits::{
         BODY_BYTES_MAX, FORMER_FOR_MS, HANDLE_CHARS_MAX, KNOWN_WITHIN, LOOK_EVERY, NAME_CHARS_MAX,
     },
+    mail::plain,
     problem::{Answer, Problem},
     proof,
     rates::Origin,
     registry::{Registry, now_us},
+    rooms::linking::{self, Link},
     secret,
     settings::Signup,
     usernames,
@@ -45,7 +48,7 @@ pub(crate) fn signup(registry: &Registry) -> Done {
 }
 
 /// The fields of a profile that a client may give.
-struct Given {
+pub(crate) struct Given {
     name: Option<String>,
     pgp_key: Option<String>,
     payment_methods: Option<Vec<String>>,
@@ -53,7 +56,7 @@ struct Given {
 }
 
 impl Given {
-    fn read(fields: &mut Fields, has_key: bool) -> Given {
+    pub(crate) fn read(fields: &mut Fields, has_key: bool) -> Given {
         let name = fields.text("name", Text::required(Most::Chars(NAME_CHARS_MAX)));
         let name = name.filter(|name| {
             let is_plain = !name.chars().any(char::is_control);
@@ -141,36 +144,35 @@ pub(crate) async fn register(
         fields.refuse("username", text);
     }
     let is_hosted = fields.has("hosted") && fields.flag("hosted", false) == Some(true);
-    if is_hosted {
-        let (made, linked) = ("A node makes the PGP key of a hosted account.", NOT_LINKED);
-        for (field, text) in [("pgp_key", made), ("proof", made), ("agent_id", linked)] {
-            if fields.has(field) {
-                fields.refuse(field, text);
-            }
+    for field in ["pgp_key", "proof"].into_iter().filter(|_| is_hosted) {
+        if fields.has(field) {
+            fields.refuse(field, "A node makes the PGP key of a hosted account.");
         }
     }
+    let agent = is_hosted.then(|| linking::named(&mut fields)).flatten();
     let own_key = OwnKey::read(&mut fields, is_hosted);
     let mut given = Given::read(&mut fields, !is_hosted);
     let Some((username, name)) = username.zip(given.name.take()) else { return unread(fields) };
-    let chosen = given.pgp_key.take().map(|text| {
-        let wish = Wish::Of { username: &username, name: &name };
-        Certificate::choose(&text, &wish, now_us() / 1_000_000)
-    });
-    let certificate = match chosen {
-        Some(Ok(certificate)) => Some(certificate),
-        Some(Err(problem)) => {
-            fields.refuse("pgp_key", problem.to_string());
-            return unread(fields);
-        }
-        None if is_hosted => None,
-        None => return unread(fields),
+    let Some(certificate) = chosen(&mut fields, &mut given, (&username, &name)) else {
+        return unread(fields);
     };
+    if certificate.is_none() && !is_hosted {
+        return unread(fields);
+    }
     fields.done()?;
+    let link = match agent {
+        Some(agent) => Some(Link::open(registry, coming, agent).await?),
+        None => None,
+    };
+    if let Some(link) = link.as_ref().filter(|link| link.is_known) {
+        return again(registry, link, (&username, name), given).await;
+    }
     // Who has lost another key has this one's text from here, as all others have.
-    let is_shown = !is_hosted || own_key.is_none();
-    let (key, proof) = match own_key {
-        Some(OwnKey { key, proof }) => (Secret::new(key), proof),
-        None => (secret::draw().map_err(|_| no_chance())?, None),
+    let is_shown = link.is_none() && (!is_hosted || own_key.is_none());
+    let (key, proof) = match (&link, own_key) {
+        (Some(link), _) => (link.api_key.clone(), None),
+        (None, Some(OwnKey { key, proof })) => (Secret::new(key), proof),
+        (None, None) => (secret::draw().map_err(|_| no_chance())?, None),
     };
     let secret = Arc::new(KeySecret::of(key.expose()));
     let caller = Caller { print: secret.print(), secret };
@@ -190,10 +192,13 @@ pub(crate) async fn register(
         mailbox: caller.secret.halves().mailbox,
         proof: keys.proof.map(String::into_bytes),
         vault: keys.vault,
-        host: None,
+        host: link.as_ref().map(|_| registry.desk.config().here.node),
     };
     let entry = Entry { origin: coming.origin, is_recovery };
     enter(registry, entry, &caller, (&keys.certificate, profile)).await?;
+    if let Some(link) = link {
+        link.host(registry).await?;
+    }
     let mut shown = own(registry, &caller).await?;
     if is_shown {
         shown["api_key"] = json!(key.expose());
@@ -201,8 +206,32 @@ pub(crate) async fn register(
     Ok(Done::Created(shown))
 }
 
-const NOT_LINKED: &str =
-    "Accounts of ClawChat's agents are not there yet; register without agent_id.";
+/// An agent that has its account links it at this node, which is its host from now on.
+async fn again(
+    registry: &Registry,
+    link: &Link,
+    (username, name): (&str, String),
+    given: Given,
+) -> Answer<Done> {
+    let here = registry.desk.config().here.node;
+    let caller = link.caller();
+    let done = change(registry, &caller, |profile, _| {
+        if usernames::folded(&profile.username) != usernames::folded(username) {
+            let text = format!(
+                "This agent is {}, and a username is never changed; give it to link again.",
+                profile.username
+            );
+            return Err(Problem::field("username", text));
+        }
+        (profile.name, profile.host) = (name, Some(here));
+        profile.payment = given.payment_methods.unwrap_or_default();
+        profile.contact = given.contact_methods.unwrap_or_default();
+        Ok(())
+    });
+    let done = done.await?;
+    link.host(registry).await?;
+    Ok(done)
+}
 
 /// 503.
 pub(crate) fn no_chance() -> Box<Problem> {
@@ -238,6 +267,23 @@ struct Entry {
     origin: Origin,
     /// It may take the place of another one with its PGP key.
     is_recovery: bool,
+}
+
+/// The certificate of what a client gave. `Some(None)`: it gave none. `None`: it gave something else.
+#[expect(clippy::option_option, reason = "not given is none of the faults")]
+fn chosen(
+    fields: &mut Fields,
+    given: &mut Given,
+    (username, name): (&str, &str),
+) -> Option<Option<Certificate>> {
+    let Some(text) = given.pgp_key.take() else { return Some(None) };
+    match Certificate::choose(&text, &Wish::Of { username, name }, now_us() / 1_000_000) {
+        Ok(certificate) => Some(Some(certificate)),
+        Err(problem) => {
+            fields.refuse("pgp_key", problem.to_string());
+            None
+        }
+    }
 }
 
 /// The fields were not right: the answer says which.
@@ -379,6 +425,14 @@ pub(crate) async fn me(registry: &Registry, coming: &Coming) -> Answer<Done> {
     let caller = coming.caller()?;
     registry.saw(caller).await;
     own(registry, caller).await.map(Done::Ok)
+}
+
+/// `GET /api/agents/me/secret-key/`: of a hosted account, whose API key opens it at any node.
+pub(crate) async fn secret_key(registry: &Registry, coming: &Coming) -> Answer<Done> {
+    let caller = coming.caller()?;
+    let text = "this account's client has its PGP key; a node has those of hosted accounts";
+    let key = plain::key_of(registry, caller).await?.ok_or_else(|| Problem::forbidden(text))?;
+    Ok(Done::Ok(json!({"secret_key": STANDARD.encode(&*key.to_bytes())})))
 }
 
 /// `GET /api/agents/ID/`.

@@ -57,6 +57,10 @@ fn refuse(why: Intrusion) -> Box<Problem> {
     })
 }
 
+/// What the id of a mail is made of. Requests of the node itself have it: what comes over HTTP brings no such thing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MailNonce(pub(crate) [u8; 16]);
+
 /// A request that has come as far as its resource.
 pub(crate) struct Coming {
     pub(crate) parts: Parts,
@@ -79,6 +83,11 @@ impl Coming {
         self.caller
             .as_ref()
             .ok_or_else(|| Problem::no_account("Authentication credentials were not provided."))
+    }
+
+    /// The id that a mail is to have, where the node itself sends it.
+    pub(crate) fn mail_nonce(&self) -> Option<MailNonce> {
+        self.parts.extensions.get().copied()
     }
 
     pub(crate) fn asked(&self) -> Asked<'_> {
@@ -127,10 +136,23 @@ async fn answer(
 pub(crate) async fn ask(
     registry: &Arc<Registry>,
     key: Option<&Secret>,
-    (method, path): (Method, &str),
+    asked: (Method, &str),
     body: Option<&Value>,
 ) -> Answer<Value> {
+    ask_once(registry, key, asked, (body, None)).await
+}
+
+/// The same, of a mail that is not to be sent twice.
+pub(crate) async fn ask_once(
+    registry: &Arc<Registry>,
+    key: Option<&Secret>,
+    (method, path): (Method, &str),
+    (body, nonce): (Option<&Value>, Option<MailNonce>),
+) -> Answer<Value> {
     let mut request = Request::builder().method(method).uri(path);
+    if let Some(nonce) = nonce {
+        request = request.extension(nonce);
+    }
     if let Some(key) = key {
         request = request.header(header::AUTHORIZATION, format!("Bearer {}", key.expose()));
     }
@@ -221,6 +243,7 @@ async fn carry_out(
         (Resource::Me, None) if deletes => agents::delete(registry, coming).await,
         (Resource::Me, None) => agents::me(registry, coming).await,
         (Resource::Proof, Some(fields)) => agents::prove(registry, coming, fields).await,
+        (Resource::SecretKey, _) => agents::secret_key(registry, coming).await,
         (Resource::Send, Some(fields)) => sending::send(registry, coming, fields).await,
         (Resource::Negotiate, Some(fields)) => negotiating::step(registry, coming, fields).await,
         (Resource::Inbox, _) => showing::inbox(registry, coming).await,

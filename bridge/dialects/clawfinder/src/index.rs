@@ -16,7 +16,7 @@ use mesh::{
     api::account::RecordView,
     name::{
         account::Label,
-        id::{KeyPrint, MeshId},
+        id::{KeyPrint, MeshId, NodeId},
         key::KeyHalves,
     },
     records::finder::{JOBS, Job, PROFILES, Profile, REVIEWS, Review, SEEN, Seen},
@@ -50,6 +50,8 @@ pub(crate) struct Account {
     pub(crate) is_proven: bool,
     /// A node made its PGP key, which its API key opens.
     pub(crate) is_hosted: bool,
+    /// The node that puts its mail into rooms of an agent.
+    pub(crate) host: Option<NodeId>,
     /// Its public halves: mail for it is sealed to one, and its word is checked with the other.
     pub(crate) halves: KeyHalves,
 }
@@ -184,6 +186,7 @@ impl Index {
             former: former.map(|certificate| certificate.fingerprint()).collect(),
             is_proven: proof::is_given(&certificate, &profile, document, &halves.signer),
             is_hosted: profile.vault.is_some(),
+            host: profile.host,
             halves,
             username: profile.username,
             name: profile.name,

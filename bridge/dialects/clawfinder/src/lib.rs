@@ -7,7 +7,7 @@
 //! In reading order: `http` (a request's way in), `resource` (the table of pages), `caller` (the account that asks), `body`, `query` and `fields` (what it gives), `agents`,
 //! `jobs`, `reviews`, `mail` and `schema` (the pages), `negotiation` (the protocol that mail may follow), `registry` (the index of this node, kept up to the store), `index` (what shows),
 //! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`, `requests` (counts for operators), `overseer` and `hidden` (accounts that they hide),
-//! `tools` (lent to the hosts of agents; `linked`: the accounts of agents, `results`), `settings`, `limits`.
+//! `linked` (the accounts of agents that have another key), `rooms` (of such agents, which have their mail in them: `linking`, `guest`, `places`, `inward`, `outward`), `tools` (lent to the hosts of agents; `results`), `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -24,12 +24,15 @@ mod body;
 mod caller;
 mod claims;
 mod fields;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod hidden;
 mod hosted;
 mod http;
 mod index;
 mod jobs;
 pub mod limits;
+mod linked;
 mod mail;
 mod negotiation;
 mod overseer;
@@ -42,6 +45,7 @@ mod registry;
 mod requests;
 mod resource;
 mod reviews;
+mod rooms;
 mod schema;
 mod secret;
 mod settings;
@@ -116,7 +120,11 @@ impl ClawFinder {
 
 impl Pages for ClawFinder {
     fn open(&self, desk: &Desk) {
-        self.registry(desk);
+        let registry = self.registry(desk);
+        // A program without a runtime serves no requests, either.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(rooms::run(registry));
+        }
     }
 
     fn site(&self, desk: &Desk) -> Site {

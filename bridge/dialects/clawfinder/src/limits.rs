@@ -103,3 +103,28 @@ pub const TOOL_PIECE_BYTES_MAX: usize = 24 << 10;
 pub const TOOL_TEXT_CHARS: [usize; 3] = [4_000, 500, 60];
 /// Accounts that an agent may have had: each that it deleted costs two multiplications on a curve with each call.
 pub const LINKED_MAX: u64 = 256;
+
+/// Accounts of agents that a node is host of: it looks at each when somebody writes, and keeps a key of each.
+pub const HOSTED_MAX: usize = 1_000;
+/// Rooms of such an account, one for each correspondent.
+pub const ROOMS_MAX: usize = 512;
+/// Names that are tried for a room.
+pub const ROOM_NAMES_TRIED: usize = 9;
+/// Hosts look so often whether mail has come from other nodes: it costs a number that is read in memory.
+pub const ROOMS_LOOK_EVERY: Duration = Duration::from_millis(250);
+/// What could not be done now is tried again after this.
+pub const ROOMS_AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// Others are asked at most so often whether the agent has got its mail: it is a question to all nodes of the room.
+pub const RECEIPTS_ASKED_EVERY: Duration = Duration::from_secs(15);
+/// The one who writes mail into a room stays attached for so long: it counts among the agents of its key.
+pub const SPEAKER_STAYS: Duration = Duration::from_secs(5);
+/// Messages of a room that are read at once, and pages of them after a start.
+pub const ROOM_PAGE: u64 = 100;
+/// See [`ROOM_PAGE`].
+pub const ROOM_PAGES_MAX: usize = 100;
+/// What is older, and was not sent or shown in a room while its host was down, is not any more. Milliseconds.
+pub const ROOM_NEWS_FOR_MS: u64 = 7 * 24 * 3_600 * 1_000;
+/// Bytes of a mail's text in a room: with the rest of the message it is below what a message may have.
+pub const ROOM_TEXT_BYTES_MAX: usize = 192 << 10;
+/// And of what is said there of a negotiation.
+pub const ROOM_METADATA_BYTES_MAX: usize = 16 << 10;

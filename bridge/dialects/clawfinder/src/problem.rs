@@ -130,6 +130,9 @@ impl From<Refusal> for Box<Problem> {
         if let Refusal::Mesh(Refused::Account(why)) = &refusal {
             return of_account(*why);
         }
+        if let Refusal::Mesh(stopped @ Refused::Stopped { .. }) = &refusal {
+            return Problem::forbidden(&stopped.to_string());
+        }
         let text = if matches!(refusal, Refusal::Mesh(Refused::DiskFull)) {
             "the disk of this node is full; ask its operator"
         } else if matches!(refusal, Refusal::Overloaded) {

@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -39,6 +42,7 @@ use crate::{
     proof::Document,
     rates::{Origin, PerMinute, Registrations},
     requests::Requests,
+    rooms::Hosting,
     secret,
     settings::Settings,
     shapes::{Agent, Named},
@@ -53,6 +57,8 @@ pub(crate) struct Registry {
     index: RwLock<Index>,
     /// One request at a time brings the index on.
     progress: tokio::sync::Mutex<Progress>,
+    /// Grows when the index has changed.
+    changes: AtomicU64,
     /// The last request of each account at this node, in milliseconds since 1970.
     seen: Mutex<HashMap<KeyPrint, u64>>,
     /// One account at a time is registered here: of two that want the same name one would lose it at once.
@@ -62,6 +68,8 @@ pub(crate) struct Registry {
     pub(crate) registrations: Registrations,
     pub(crate) counts: Arc<Requests>,
     hidden: Arc<Hidden>,
+    /// Accounts of agents whose mail this node puts into rooms.
+    pub(crate) hosting: Hosting,
     /// Envelopes of mail that accounts have opened.
     pub(crate) readers: Readers,
     /// Accounts whose keys were shown here, as this node has noted it.
@@ -116,6 +124,8 @@ impl Registry {
             changing: tokio::sync::Mutex::default(),
             registrations: Registrations::default(),
             counts,
+            hosting: Hosting::default(),
+            changes: AtomicU64::default(),
             readers: Readers::default(),
             presented: Mutex::default(),
             mails: PerMinute::new(MAILS_PER_MINUTE),
@@ -162,11 +172,19 @@ impl Registry {
             *self.index.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         }
         let is_old = progress.ranked.is_none_or(|ranked| ranked.elapsed() >= RANKED_FOR);
+        if is_new {
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
         if is_new || is_old {
             self.rank().await?;
             progress.ranked = Some(Instant::now());
         }
         Ok(())
+    }
+
+    /// Another number when the index has changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     /// Asks for the order of claims, where somebody wants what another has.

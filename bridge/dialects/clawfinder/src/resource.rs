@@ -11,6 +11,7 @@ pub(crate) enum Resource {
     Register,
     Me,
     Proof,
+    SecretKey,
     Send,
     Negotiate,
     Inbox,
@@ -37,6 +38,7 @@ impl Resource {
             ["agents", "register"] => Some(Resource::Register),
             ["agents", "me"] => Some(Resource::Me),
             ["agents", "me", "proof"] => Some(Resource::Proof),
+            ["agents", "me", "secret-key"] => Some(Resource::SecretKey),
             ["agents", "me", "send"] => Some(Resource::Send),
             ["agents", "me", "negotiate"] => Some(Resource::Negotiate),
             ["agents", "me", "inbox"] => Some(Resource::Inbox),
@@ -66,6 +68,7 @@ impl Resource {
             Resource::Register => Traits::of(LISTED, Key::Never).takes(schema::registration),
             Resource::Me => Traits::of(KEPT, Key::Always).takes(schema::profile),
             Resource::Proof => Traits::of(DONE, Key::Always).takes(schema::proof),
+            Resource::SecretKey => Traits::of(READ, Key::Always),
             Resource::Send => Traits::of(DONE, Key::Always).takes(schema::mail),
             Resource::Negotiate => Traits::of(DONE, Key::Always).takes(schema::step),
             Resource::Inbox => {

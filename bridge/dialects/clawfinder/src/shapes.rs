@@ -35,6 +35,9 @@ impl Agent {
             let former: Vec<String> = account.former.iter().map(ToString::to_string).collect();
             mesh["former_ids"] = json!(former);
         }
+        if let Some(host) = account.host {
+            mesh["host"] = json!(host.to_string());
+        }
         if *shown_name != account.username {
             mesh["username_wanted"] = json!(account.username);
         }

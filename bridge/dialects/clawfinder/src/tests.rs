@@ -28,6 +28,7 @@ mod hidden;
 mod hosted;
 mod listings;
 mod mail;
+mod rooms;
 mod tools;
 
 /// Longer than anything takes on a machine that does other things, too.
@@ -90,6 +91,12 @@ impl Node {
     async fn stop(self) {
         self.stop.send_replace(true);
         timeout(PATIENCE, self.serving).await.expect("stops").unwrap();
+    }
+
+    /// Another host in the place of the one that runs: it knows what the store has, as after a start.
+    async fn anew(&self) {
+        let registry = self.overseer.registry.get().expect("it is open");
+        registry.hosting.begin_anew(registry).await;
     }
 
     /// One request, on a connection of its own.

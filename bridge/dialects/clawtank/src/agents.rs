@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bridge::seam::call::{Attach, GetProfile, Identity, SetPresence, SetProfile};
+use bridge::seam::call::{Attach, GetProfile, Identity, NotStopped, SetPresence, SetProfile};
 use bytes::Bytes;
 use mesh::{
     name::id::{AgentId, RoomId},
@@ -122,7 +122,7 @@ pub(crate) async fn note_model(cx: &Context, own: &Introduction) -> Result<(), P
     let wanted = [(Field::Provider, &own.provider), (Field::Model, &own.model)];
     let new = wanted.into_iter().filter(|(field, text)| !says(*field, text));
     let fields: Vec<_> = new.map(|(field, text)| (field, Some(text.clone()))).collect();
-    if fields.is_empty() {
+    if fields.is_empty() || is_stopped(cx).await {
         return Ok(());
     }
     cx.ask(SetProfile(ProfileUpdate { fields, cards: None })).await
@@ -162,13 +162,18 @@ pub(crate) async fn status(cx: &Context, request: &Request) -> Result<Vec<Bytes>
 
 async fn show(cx: &Context, word: &str, progress: Option<f64>) -> Result<(), Problem> {
     // A presence is told to others: a key that only reads has none.
-    if cx.member.rights.may(crate::connect::Right::Chat, false).is_err() {
+    if cx.member.rights.may(crate::connect::Right::Chat, false).is_err() || is_stopped(cx).await {
         return Ok(());
     }
     let progress = progress.map(percent);
     let (detail, _) = cut(word, 200);
     let presence = Presence { status: status_of(word), detail: Some(detail), progress };
     cx.ask(SetPresence(presence)).await
+}
+
+/// A stopped agent still comes, and shows signs of life: these are answered, and nobody is told what it says of itself.
+async fn is_stopped(cx: &Context) -> bool {
+    cx.ask(NotStopped { of: None }).await.is_err()
 }
 
 /// Of a part of 1.

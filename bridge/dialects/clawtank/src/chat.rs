@@ -1,8 +1,11 @@
 //! Messages of clients.
 
-use bridge::seam::{
-    call::{FindAgent, Look, OneMessage, OpenDirect, Say},
-    event::{Event, Message},
+use bridge::{
+    seam::{
+        call::{FindAgent, Look, OneMessage, OpenDirect, Say},
+        event::{Event, Message},
+    },
+    shown::{ROOM_ONLY, VISIBILITY},
 };
 use bytes::Bytes;
 use mesh::{
@@ -39,6 +42,8 @@ struct Draft {
     /// Where the message is that it answers.
     answered: Option<Place>,
     own: Map<String, Value>,
+    /// No stranger is to see it.
+    room_only: bool,
     /// The id that the client calls it by.
     alias: Option<MessageId>,
     /// Whether an answer is waited for, if that is known.
@@ -100,9 +105,20 @@ impl Draft {
 
     fn publicly(mut self, visibility: Option<&str>) -> Draft {
         if visibility == Some("room_only") {
-            self.own.insert("visibility".to_owned(), json!("room_only"));
+            self.room_only = true;
         }
         self
+    }
+
+    fn metadata(&self) -> Option<String> {
+        let mut all = Map::new();
+        if self.room_only {
+            all.insert(VISIBILITY.to_owned(), json!(ROOM_ONLY));
+        }
+        if !self.own.is_empty() {
+            all.insert(OWN.to_owned(), Value::Object(self.own.clone()));
+        }
+        (!all.is_empty()).then(|| Value::Object(all).to_string())
     }
 }
 
@@ -126,7 +142,7 @@ async fn put(
 ) -> Result<Bytes, Problem> {
     let agent = cx.agent()?.clone();
     let direct = cx.shared.desk.is_direct(room);
-    let metadata = (!draft.own.is_empty()).then(|| json!({OWN: draft.own}).to_string());
+    let metadata = draft.metadata();
     let is_blob = draft.text.starts_with(BLOB);
     let say = Say {
         encryption: if is_blob { Encryption::EndToEnd } else { Encryption::None },
@@ -214,7 +230,16 @@ async fn draft(cx: &Context, room: RoomId, data: &At<'_>) -> Result<Draft, Probl
     let alias = alias(cx, room, &data.get("message_id")).await?;
     let (reply_to, answered) = answered(cx, room, data)?;
     let text = text.to_owned();
-    Ok(Draft { text, mentions: told, reply_to, answered, own, alias, expects_reply: None })
+    Ok(Draft {
+        text,
+        mentions: told,
+        reply_to,
+        answered,
+        own,
+        room_only: false,
+        alias,
+        expects_reply: None,
+    })
 }
 
 /// The id that a client chose: nothing else is called so in the room, and no message has it as its own id.

@@ -27,6 +27,7 @@ use mesh::name::id::RoomId;
 mod agents;
 mod approvals;
 mod arrivals;
+mod bad_frames;
 mod chat;
 mod connect;
 mod envelope;
@@ -38,6 +39,7 @@ mod http;
 mod ids;
 mod limits;
 mod names;
+mod newest;
 mod problem;
 mod replay;
 mod rooms;
@@ -61,7 +63,7 @@ pub use settings::Settings;
 
 use shared::Shared;
 use style::Style;
-use voice::Voice;
+use voice::{Voice, Voices};
 
 /// See the crate's text.
 #[derive(Clone)]
@@ -72,27 +74,6 @@ pub struct ClawTank {
     voices: Voices,
     /// From when the node is there.
     shared: Arc<OnceLock<Arc<Shared>>>,
-}
-
-/// One for each form of ids.
-#[derive(Clone, Debug)]
-struct Voices {
-    prefixed: Arc<Voice>,
-    bare: Arc<Voice>,
-    usual: Form,
-}
-
-impl Voices {
-    fn of(&self, form: Form) -> &Arc<Voice> {
-        match form {
-            Form::Prefixed => &self.prefixed,
-            Form::Bare => &self.bare,
-        }
-    }
-
-    fn usual(&self) -> &Arc<Voice> {
-        self.of(self.usual)
-    }
 }
 
 impl std::fmt::Debug for ClawTank {

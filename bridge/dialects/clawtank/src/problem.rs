@@ -190,6 +190,10 @@ impl From<Refusal> for Problem {
                 let text = format!("over {per_minute} messages a minute for this key");
                 Problem::too_fast(text, Duration::from_secs(LATER_SECS))
             }
+            Refusal::TooManyReplays { per_minute } => {
+                let text = format!("over {per_minute} replays a minute for this key");
+                Problem::too_fast(text, Duration::from_secs(LATER_SECS))
+            }
             Refusal::NoAgent => Problem::missing("nobody knows such an agent"),
             Refusal::NotKept => Problem::missing("the message is no longer kept"),
             Refusal::NotThere { tip } => {

@@ -1,6 +1,9 @@
 //! Messages, as clients are told of them.
 
-use bridge::seam::event::Message;
+use bridge::{
+    seam::event::Message,
+    shown::{ROOM_ONLY, is_room_only},
+};
 use mesh::{
     api::command::Speech,
     name::id::{AgentId, KeyPrint, MessageId, RoomId},
@@ -139,7 +142,7 @@ impl<'a> Saying<'a> {
         let mut data = json!({
             "message_id": style.message(self.message),
             "room_id": style.room(room),
-            "visibility": self.visibility(&own),
+            "visibility": self.visibility(),
             "thread_info": reply_to.as_ref().map_or(json!({}), |id| json!({"reply_to": id})),
         });
         let kind = if self.is_human() {
@@ -200,15 +203,14 @@ impl<'a> Saying<'a> {
     /// It is not for those who look on, nor is a thought.
     pub(crate) fn is_for_members(&self) -> bool {
         self.speech == Speech::Thinking
-            || self.visibility(&self.own()) == "room_only"
+            || is_room_only(self.metadata)
             || approvals::is_of_one(self.metadata)
     }
 
-    fn visibility(&self, own: &Map<String, Value>) -> &'static str {
-        let room_only = own.get("visibility").and_then(Value::as_str) == Some("room_only");
-        match (self.private, room_only) {
+    fn visibility(&self) -> &'static str {
+        match (self.private, is_room_only(self.metadata)) {
             (true, _) => "private",
-            (false, true) => "room_only",
+            (false, true) => ROOM_ONLY,
             (false, false) => "public",
         }
     }

@@ -1,20 +1,20 @@
 //! All that the connections of a node share.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use bridge::{
     read::{Desk, Visitor},
-    seam::{call::ListAgents, refusal::Refusal},
+    seam::{call::ListAgents, event::Event, refusal::Refusal},
 };
 use mesh::{
     api::command::AgentView,
     name::id::{AgentId, MessageId, RoomId},
 };
+use tokio::sync::mpsc;
 
 use crate::{
     git,
@@ -23,10 +23,10 @@ use crate::{
         ALIASES_MAX, BUCKETS_MAX, CENSUS_FOR, CENSUSES_MAX, REPEATERS_MAX, REPEATS_MAX,
         REPEATS_WITHIN,
     },
+    newest::{Newest, lock},
     problem::Problem,
     settings::Settings,
     spectators::Spectators,
-    state::News,
 };
 
 /// See the module.
@@ -43,6 +43,9 @@ pub(crate) struct Shared {
     connections: Mutex<HashMap<AgentId, Vec<Connected>>>,
     pub(crate) spectators: Arc<Spectators>,
 }
+
+/// The way to a connection, for events that the mesh does not tell it.
+pub(crate) type News = mpsc::Sender<Event>;
 
 /// A connection, and the way of events to it.
 type Connected = ([u8; 16], News);
@@ -95,51 +98,6 @@ impl Rate {
     pub(crate) const fn per_minute(of: &'static str, count: u32) -> Rate {
         Rate { of, count, within: Duration::from_secs(60) }
     }
-}
-
-/// Of many things the newest.
-#[derive(Debug)]
-pub(crate) struct Newest<K, V> {
-    all: HashMap<K, V>,
-    order: VecDeque<K>,
-    max: usize,
-}
-
-impl<K: Hash + Eq + Clone, V> Newest<K, V> {
-    pub(crate) fn new(max: usize) -> Newest<K, V> {
-        Newest { all: HashMap::new(), order: VecDeque::new(), max }
-    }
-
-    pub(crate) fn put(&mut self, key: &K, value: V) {
-        if self.all.insert(key.clone(), value).is_none() {
-            self.order.push_back(key.clone());
-        }
-        if self.all.len() > self.max
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.all.remove(&oldest);
-        }
-    }
-
-    pub(crate) fn get(&self, key: &K) -> Option<&V> {
-        self.all.get(key)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.all.iter()
-    }
-
-    /// The one of this name, made if there is none.
-    pub(crate) fn at(&mut self, key: &K, new: impl FnOnce() -> V) -> &mut V {
-        if !self.all.contains_key(key) {
-            self.put(key, new());
-        }
-        self.all.get_mut(key).expect("it was put there, and the bound is more than nothing")
-    }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
@@ -205,7 +163,7 @@ impl Shared {
         let now = Instant::now();
         let mut repeats = lock(&self.repeats);
         let own = repeats.at(agent, || Newest::new(REPEATS_MAX));
-        let known = own.all.get(id).filter(|(at, _)| now.duration_since(*at) < REPEATS_WITHIN);
+        let known = own.get(id).filter(|(at, _)| now.duration_since(*at) < REPEATS_WITHIN);
         if let Some((_, done)) = known {
             return Some(*done);
         }
@@ -217,7 +175,7 @@ impl Shared {
     pub(crate) fn done(&self, agent: &AgentId, id: &str, done: Done) {
         let mut repeats = lock(&self.repeats);
         let own = repeats.at(agent, || Newest::new(REPEATS_MAX));
-        if let Some((_, was)) = own.all.get_mut(id) {
+        if let Some((_, was)) = own.get_mut(id) {
             *was = done;
         }
     }
@@ -226,17 +184,16 @@ impl Shared {
     pub(crate) fn forget(&self, agent: &AgentId, id: &str) {
         let mut repeats = lock(&self.repeats);
         let own = repeats.at(agent, || Newest::new(REPEATS_MAX));
-        if own.all.get(id).is_none_or(|(_, done)| *done != Done::Nothing) {
+        if own.get(id).is_none_or(|(_, done)| *done != Done::Nothing) {
             return;
         }
-        own.all.remove(id);
-        own.order.retain(|known| known != id);
+        own.remove(id);
     }
 
     /// In this room clients call a message, or a task, so, that is there. `false`: they call something else so.
     pub(crate) fn alias(&self, room: RoomId, alias: MessageId, place: Place) -> bool {
         let mut aliases = lock(&self.aliases);
-        match aliases.all.get(&(room, alias)) {
+        match aliases.get(&(room, alias)) {
             Some(known) => *known == place,
             None => {
                 aliases.put(&(room, alias), place);
@@ -247,7 +204,7 @@ impl Shared {
 
     /// The thing that clients call so.
     pub(crate) fn aliased(&self, room: RoomId, alias: MessageId) -> Option<Place> {
-        lock(&self.aliases).all.get(&(room, alias)).copied()
+        lock(&self.aliases).get(&(room, alias)).copied()
     }
 
     /// The members of a room, as they were a moment ago at the most. One look for all that ask at once.
@@ -301,15 +258,5 @@ mod tests {
         }
         assert_eq!(taken(&mut full_at, rate, now), Err(Duration::from_secs(1)));
         assert_eq!(taken(&mut full_at, rate, now + Duration::from_secs(1)), Ok(()));
-    }
-
-    #[test]
-    fn the_oldest_go() {
-        let mut newest = Newest::new(2);
-        for key in [1, 2, 1, 3] {
-            newest.put(&key, key);
-        }
-        assert_eq!((newest.all.len(), newest.order.len()), (2, 2));
-        assert!(!newest.all.contains_key(&1) && newest.all.contains_key(&3));
     }
 }

@@ -1,9 +1,6 @@
 //! One connection: its frames, until it is let in and after.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock},
-    time::Instant,
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use bridge::{
     delivery::ending::Ending,
@@ -20,24 +17,27 @@ use serde_json::json;
 use tokio::{sync::mpsc, time::sleep};
 
 use crate::{
-    Voices, agents,
+    agents,
     agents::Introduction,
-    approvals, arrivals, chat,
+    approvals, arrivals,
+    bad_frames::BadFrames,
+    chat,
     connect::{Kind, Member, Wish, let_in},
     envelope::{Bad, CAPABILITIES, Related, Request, Told},
     extensions, git,
     limits::{
-        BAD_FRAMES_MAX, BAD_FRAMES_WITHIN, CONNECT_WITHIN, KEY_LOOK_EVERY, MESSAGE_BYTES_END,
-        NEWS_MAX, PING_EVERY, REGISTER_WITHIN, ROOMS_MAX, SILENT_FOR_MAX,
+        CONNECT_WITHIN, KEY_LOOK_EVERY, MESSAGE_BYTES_END, NEWS_MAX, PING_EVERY, REGISTER_WITHIN,
+        ROOMS_MAX, SILENT_FOR_MAX,
     },
     problem::{Code, Problem},
     rooms, runs,
     said::Saying,
-    shared::{Done, Place, Shared},
+    shared::{Done, News, Place, Shared},
     spectators,
-    state::{Context, News, State, locked},
+    state::{Context, State, locked},
     style::Style,
     tasks,
+    voice::Voices,
 };
 
 /// How clients are treated.
@@ -59,29 +59,6 @@ pub(crate) struct Talk {
     /// Their other end, until the client is let in.
     heard: Option<mpsc::Receiver<Event>>,
     bad: BadFrames,
-}
-
-/// Bad frames of a short time.
-pub(crate) struct BadFrames {
-    since: Instant,
-    count: u32,
-}
-
-impl Default for BadFrames {
-    fn default() -> BadFrames {
-        BadFrames { since: Instant::now(), count: 0 }
-    }
-}
-
-impl BadFrames {
-    /// One more. `true`: it is one too many.
-    pub(crate) fn one_more(&mut self) -> bool {
-        if self.since.elapsed() > BAD_FRAMES_WITHIN {
-            *self = BadFrames::default();
-        }
-        self.count += 1;
-        self.count >= BAD_FRAMES_MAX
-    }
 }
 
 impl Talk {

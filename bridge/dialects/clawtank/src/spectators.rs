@@ -10,7 +10,7 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use bridge::{read::Visitor, seam::event::Audience};
@@ -18,7 +18,8 @@ use mesh::name::id::RoomId;
 
 use crate::{
     limits::{SPECTATORS_HERE_MAX, SPECTATORS_OF_NETWORK_MAX, WATCHED_ROOMS_MAX},
-    shared::{Newest, Shared},
+    newest::{Newest, lock},
+    shared::Shared,
     style::Style,
     times,
 };
@@ -63,10 +64,6 @@ pub(crate) struct Place {
     spectators: Arc<Spectators>,
     pub(crate) stage: Arc<Stage>,
     from: Option<IpAddr>,
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Spectators {

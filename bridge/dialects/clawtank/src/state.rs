@@ -6,11 +6,7 @@ use std::{
     time::Instant,
 };
 
-use bridge::{
-    read::Visitor,
-    seam::{event::Event, refusal::Refusal},
-    session::ask::Ask,
-};
+use bridge::{read::Visitor, seam::refusal::Refusal, session::ask::Ask};
 use bytes::Bytes;
 use mesh::name::id::{AgentId, MessageId, RoomId};
 use tokio::sync::mpsc;
@@ -20,8 +16,9 @@ use crate::{
     envelope::Told,
     ids::Form,
     limits::{AWAITED_FOR, AWAITED_MAX, REQUESTS_MAX},
+    newest::Newest,
     problem::Problem,
-    shared::{Newest, Shared},
+    shared::{News, Shared},
     spectators::talk::Spectator,
     style::Style,
 };
@@ -102,9 +99,6 @@ pub(crate) fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Events that need a look at the mesh.
-pub(crate) type News = mpsc::Sender<Event>;
-
 impl Context {
     /// Of somebody without a connection: he hears of no news.
     pub(crate) fn of_reader(shared: &Arc<Shared>, member: Member) -> Context {
@@ -135,7 +129,15 @@ impl Context {
 
     /// Asks as the client's agent.
     pub(crate) async fn ask<C: Ask>(&self, call: C) -> Result<C::Answer, Problem> {
-        Ok(self.shared.desk.ask(&self.me()?, call).await?)
+        Ok(self.try_ask(call).await??)
+    }
+
+    /// The same, for those who have words of their own for some refusals.
+    pub(crate) async fn try_ask<C: Ask>(
+        &self,
+        call: C,
+    ) -> Result<Result<C::Answer, Refusal>, Problem> {
+        Ok(self.shared.desk.ask(&self.me()?, call).await)
     }
 
     /// Asks as the client's agent, or as the holder of its key if there is none.

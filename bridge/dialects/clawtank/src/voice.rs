@@ -1,19 +1,48 @@
 //! Events as frames. All frames of a connection that need a look at the mesh, or are not for everybody, are written by the
 //! connection itself: [`crate::socket`].
 
+use std::sync::Arc;
+
 use bridge::seam::event::{self, Event, Frames, Message, PING};
 use bytes::Bytes;
 
-use crate::{approvals, envelope::Told, git, said::Saying, spectators, style::Style, tasks::news};
+use crate::{
+    approvals, envelope::Told, git, ids::Form, said::Saying, spectators, style::Style, tasks::news,
+};
 
 /// How clients with one form of ids are told of things.
 #[derive(Debug)]
 pub(crate) struct Voice(pub(crate) Style);
 
+/// One for each form of ids.
+#[derive(Clone, Debug)]
+pub(crate) struct Voices {
+    pub(crate) prefixed: Arc<Voice>,
+    pub(crate) bare: Arc<Voice>,
+    pub(crate) usual: Form,
+}
+
+impl Voices {
+    pub(crate) fn of(&self, form: Form) -> &Arc<Voice> {
+        match form {
+            Form::Prefixed => &self.prefixed,
+            Form::Bare => &self.bare,
+        }
+    }
+
+    pub(crate) fn usual(&self) -> &Arc<Voice> {
+        self.of(self.usual)
+    }
+}
+
 /// The connection writes a frame of its own in the place of this one, or none.
 const OWN: Bytes = Bytes::from_static(b"{}");
 
 impl event::Voice for Voice {
+    fn dialect(&self) -> Option<&'static str> {
+        Some("ClawTank")
+    }
+
     fn frames(&self, event: &Event) -> Frames {
         match event {
             Event::Said(message) | Event::Mentioned(message) => {

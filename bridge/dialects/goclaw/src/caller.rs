@@ -17,7 +17,7 @@ use bridge::{
 use mesh::name::id::{AgentId, KeyPrint};
 
 use crate::{
-    limits::{PRINCIPAL_STAYS, READS_PER_MINUTE, WRITES_BURST},
+    limits::{KEY_VALID_FOR, PRINCIPAL_STAYS, READS_PER_MINUTE, WRITES_BURST},
     methods::{Method, Role},
     outcome::No,
     rates::{Bucket, Rate},
@@ -47,6 +47,22 @@ pub(crate) struct Caller {
     /// The public id of the device, if it is a paired one.
     pub(crate) device: Option<String>,
     pub(crate) reads: Mutex<Bucket>,
+    /// When its key was found valid.
+    pub(crate) valid: Mutex<Option<Valid>>,
+}
+
+/// A key was found valid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Valid {
+    at: Instant,
+    /// Keys that had ended at this node until then.
+    ended: u64,
+}
+
+impl Valid {
+    fn holds(self, ended: u64, now: Instant) -> bool {
+        self.ended == ended && now.saturating_duration_since(self.at) < KEY_VALID_FOR
+    }
 }
 
 impl Caller {
@@ -102,7 +118,15 @@ impl Caller {
 
     /// Whether its key is still valid.
     pub(crate) async fn is_valid(&self) -> Result<(), No> {
+        let now = Instant::now();
+        let ended = self.shared.desk.keys_ended();
+        let known = *self.valid.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_some_and(|known| known.holds(ended, now)) {
+            return Ok(());
+        }
         self.shared.desk.holder(self.key.clone()).await?;
+        let mut valid = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
+        *valid = Some(Valid { ended, at: now });
         Ok(())
     }
 

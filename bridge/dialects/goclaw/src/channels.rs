@@ -144,6 +144,19 @@ pub(crate) async fn instances(caller: &Caller) -> Outcome {
     Ok(json!({"instances": rows(caller).await?}))
 }
 
+/// Webhooks of the caller's key that are called so, or have this id: ids and names.
+pub(crate) async fn hooks_named(caller: &Caller, name: &str) -> Result<Vec<(String, String)>, No> {
+    let mut found = Vec::new();
+    for hook in caller.read(ListSubscriptions { room: None }).await? {
+        let its = named(caller, &hook.id).await?.name;
+        if hook.id == name || its == name {
+            let its = if its.is_empty() { hook.id.clone() } else { its };
+            found.push((hook.id, its));
+        }
+    }
+    Ok(found)
+}
+
 fn no_instance(id: &str) -> No {
     No::not_found(format!("instance not found: {id}"))
 }

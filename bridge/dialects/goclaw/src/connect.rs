@@ -17,6 +17,7 @@ use bridge::{
 };
 use mesh::{
     api::{agenda::Standing, command::Refused},
+    name::id::AgentId,
     wire::acts::{KeyTerms, Scope},
 };
 use serde_json::{Value, json};
@@ -176,6 +177,29 @@ pub(crate) async fn connect(
     Ok(Connected::Yes { caller, result })
 }
 
+/// The user of a job, for whom its run is followed: it holds the key, and asks for nothing.
+pub(crate) async fn caller_of_job(
+    shared: Arc<Shared>,
+    key: Secret,
+    (user, principal): (String, AgentId),
+) -> Result<Arc<Caller>, No> {
+    let holder = shared.desk.holder(key.clone()).await?;
+    Ok(Arc::new(Caller {
+        shared,
+        key,
+        holder,
+        role: Role::Viewer,
+        owner: false,
+        approves: false,
+        user,
+        principal,
+        modern: true,
+        device: None,
+        reads: Mutex::new(Bucket::new(Instant::now())),
+        valid: Mutex::default(),
+    }))
+}
+
 /// The client that shows this. `None`: it shows nothing that opens anything.
 pub(crate) async fn caller_of(
     shared: Arc<Shared>,
@@ -199,6 +223,7 @@ pub(crate) async fn caller_of(
         modern: shown.modern,
         device,
         reads: Mutex::new(Bucket::new(Instant::now())),
+        valid: Mutex::default(),
     });
     if matches!(caller.holder.standing(), Standing::Minted { writes: true, .. }) {
         caller.shared.present(caller.key.clone(), caller.print());

@@ -36,6 +36,9 @@ impl From<NotChanged> for No {
                 Code::NotImplemented,
                 "this node checks no keys, so nobody has jobs: start it without --no-auth",
             ),
+            NotChanged::SwitchedOff => No::unavailable(
+                "this node fires no jobs: its operator sets cron.enabled".to_owned(),
+            ),
             NotChanged::Refused(refusal) => refusal.into(),
         }
     }
@@ -78,7 +81,7 @@ pub(crate) async fn list(caller: &Caller, params: &Params) -> Outcome {
     jobs.retain(|state| disabled || state.job.enabled);
     let names = caller.node_names(jobs.iter().map(|state| state.job.home)).await?;
     let rows: Vec<Value> = jobs.iter().map(|state| row(state, &names, caller.owner)).collect();
-    let status = json!({"enabled": true, "jobs": rows.len()});
+    let status = json!({"enabled": caller.shared.desk.fires_jobs(), "jobs": rows.len()});
     Ok(json!({"jobs": rows, "status": status}))
 }
 
@@ -141,7 +144,7 @@ pub(crate) async fn delete(caller: &Caller, params: &Params) -> Outcome {
 
 pub(crate) async fn status(caller: &Caller, params: &Params) -> Outcome {
     let jobs = caller.jobs();
-    let mut status = json!({"enabled": true, "jobs": jobs.len()});
+    let mut status = json!({"enabled": caller.shared.desk.fires_jobs(), "jobs": jobs.len()});
     let next_ms = if params.get(JOB).is_some() {
         let state = caller.job(params)?;
         let shown = caller.shown(&state).await?;

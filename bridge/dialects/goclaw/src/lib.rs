@@ -48,6 +48,7 @@ mod members;
 mod methods;
 mod names;
 mod outcome;
+mod pace;
 mod pairing;
 mod params;
 mod pieces;

@@ -127,6 +127,10 @@ impl From<Refusal> for No {
                 let text = format!("over {per_minute} messages a minute for this key");
                 No::exhausted(text, LATER_MS)
             }
+            Refusal::TooManyReplays { per_minute } => {
+                let text = format!("over {per_minute} replays a minute for this key");
+                No::exhausted(text, LATER_MS)
+            }
             Refusal::NoAgent => No::not_found("agent not found"),
             Refusal::NotKept => No::not_found("the message is no longer kept"),
             Refusal::NotThere { tip } => {

@@ -167,16 +167,29 @@ pub(crate) async fn follow(
     pieces: Pieces,
     answer: Answer,
 ) {
+    until_over(&caller, (run, how), pieces, Some(answer)).await;
+}
+
+/// Follows the run of a job: nobody is answered. Its clients hear what they hear of runs that others of them have begun.
+pub(crate) async fn look_on(caller: Arc<Caller>, run: Run) {
+    let reader = caller.named(&run.speaker.agent);
+    let Ok(pieces) = caller.shared.desk.hear_pieces(&reader, run.room) else { return };
+    let how = How { stream: true, wait: Duration::ZERO };
+    until_over(&caller, (run, how), pieces, None).await;
+}
+
+async fn until_over(
+    caller: &Arc<Caller>,
+    (run, how): (Run, How),
+    pieces: Pieces,
+    answer: Option<Answer>,
+) {
     let run = Arc::new(run);
     caller.shared.runs.begin(&run);
-    let mut told = Told {
-        caller: &caller,
-        run: &run,
-        answer: Some(answer),
-        began: false,
-        pieces,
-        streamed: Streamed::default(),
-    };
+    let began = false;
+    let looks_on = answer.is_none();
+    let streamed = Streamed::default();
+    let mut told = Told { caller, run: &run, looks_on, answer, began, pieces, streamed };
     let end = told.until_end(how).await;
     while let Some(piece) = told.pieces.take() {
         told.piece(how, &piece);
@@ -188,6 +201,8 @@ pub(crate) async fn follow(
 struct Told<'c> {
     caller: &'c Arc<Caller>,
     run: &'c Arc<Run>,
+    /// Somebody else sees to the run.
+    looks_on: bool,
     /// Until it is sent.
     answer: Option<Answer>,
     /// Clients know that the run has begun.
@@ -221,7 +236,7 @@ impl Told<'_> {
             }
             let now = Instant::now();
             if now >= limit {
-                return self.time_out().await;
+                return if self.looks_on { Ok(End::TimedOut) } else { self.time_out().await };
             }
             if !how.stream && now >= wait && self.answer.is_some() {
                 self.still_running();

@@ -26,12 +26,13 @@ use crate::{
     caller::Caller,
     cron,
     limits::{
-        ADDRESSES_COUNTED_MAX, KEYS_PACED_MAX, KEYS_PRESENTED_MAX, PACE_OF_KEY,
-        PRINCIPALS_COUNTED_MAX, READS_PER_MINUTE, ROOMS_READ_AT_ONCE,
+        ADDRESSES_COUNTED_MAX, KEYS_PRESENTED_MAX, PRINCIPALS_COUNTED_MAX, READS_PER_MINUTE,
+        ROOMS_READ_AT_ONCE,
     },
     line::Line,
     logs::Tails,
     outcome::No,
+    pace::Paces,
     pairing::Pairings,
     presence::{self, Watch},
     rates::{Buckets, Rate},
@@ -63,8 +64,8 @@ pub(crate) struct Shared {
     pub(crate) presence: Watch,
     /// Rooms are read whole, so only some at once.
     pub(crate) reading: Semaphore,
+    pub(crate) paces: Paces,
     writes: Mutex<Buckets<AgentId>>,
-    paces: Mutex<Buckets<KeyPrint>>,
     /// Of clients over HTTP that are not on this machine.
     requests: Mutex<Buckets<IpAddr>>,
     /// Keys that were presented here since the start.
@@ -103,7 +104,7 @@ impl Shared {
             presence: Watch::default(),
             reading: Semaphore::new(ROOMS_READ_AT_ONCE),
             writes: Mutex::new(Buckets::new(PRINCIPALS_COUNTED_MAX)),
-            paces: Mutex::new(Buckets::new(KEYS_PACED_MAX)),
+            paces: Paces::new(Instant::now()),
             requests: Mutex::new(Buckets::new(ADDRESSES_COUNTED_MAX)),
             presented: Mutex::default(),
             clients: Mutex::default(),
@@ -120,12 +121,6 @@ impl Shared {
     pub(crate) fn count_write(&self, who: &AgentId, rate: Rate) -> Result<(), Duration> {
         let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
         writes.take(who, rate, Instant::now())
-    }
-
-    /// Counts a frame of a key: the time until it is heard.
-    pub(crate) fn pace(&self, of: KeyPrint) -> Duration {
-        let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
-        paces.reserve(&of, PACE_OF_KEY, Instant::now())
     }
 
     /// Counts a request over HTTP, unless it comes from this machine.

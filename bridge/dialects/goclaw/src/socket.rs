@@ -24,15 +24,14 @@ use crate::{
     frame::{Bad, Request, response},
     limits::{
         BAD_FRAMES_MAX, BAD_FRAMES_WITHIN, CONNECT_WITHIN, FAILED_CONNECTS_MAX, KEY_LOOK_EVERY,
-        MESSAGE_BYTES_MAX, PACE, PACE_OF_STRANGER, PAIR_WITHIN, PING_EVERY, SILENT_FOR_MAX,
-        STRANGER_MESSAGE_BYTES_MAX,
+        MESSAGE_BYTES_MAX, PAIR_WITHIN, PING_EVERY, SILENT_FOR_MAX, STRANGER_MESSAGE_BYTES_MAX,
     },
     line::{Line, Next},
     methods::{Role, named},
     outcome::{Code, No, Outcome},
+    pace::Pace,
     pairing::{self, Device},
     params::Params,
-    rates::Bucket,
     shared::{Client, Shared},
     times,
 };
@@ -56,7 +55,7 @@ pub(crate) struct Talk {
     /// Whether its first frame has come.
     begun: bool,
     bad: BadFrames,
-    pace: Bucket,
+    pace: Pace,
 }
 
 #[derive(Default)]
@@ -82,7 +81,7 @@ struct BadFrames {
 impl Talk {
     pub(crate) fn new(shared: Arc<OnceLock<Arc<Shared>>>) -> Talk {
         let bad = BadFrames { since: Instant::now(), count: 0 };
-        let pace = Bucket::new(Instant::now());
+        let pace = Pace::new(Instant::now());
         Talk { shared, line: Arc::default(), state: Arc::default(), begun: false, bad, pace }
     }
 
@@ -92,14 +91,8 @@ impl Talk {
 
     /// The next frame is heard when it is this client's turn.
     fn keep_pace(&mut self, seat: &mut Seat, shared: &Shared, member: Option<&Member>) {
-        let now = Instant::now();
-        let wait = match member {
-            None => self.pace.reserve(PACE_OF_STRANGER, now),
-            Some(member) => {
-                let of_key = shared.pace(member.caller.print());
-                self.pace.reserve(PACE, now).max(of_key)
-            }
-        };
+        let key = member.map(|member| member.caller.print());
+        let wait = self.pace.wait(&shared.paces, key, Instant::now());
         if !wait.is_zero() {
             seat.owe_in_turn(sleep(wait), |_, ()| {});
         }

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 use bridge::{
     Bridge, Config,
     config::Auth,
+    delivery::hub::Hub,
     log_tail::LogTail,
     read::Visitor,
     seam::{
@@ -61,6 +62,7 @@ const MINTED: &str = "a minted key of somebody, for tests";
 
 struct Node {
     fake: Arc<Fake>,
+    hub: Arc<Hub>,
     log: Arc<LogTail>,
     bridge: Bridge,
     at: SocketAddr,
@@ -89,7 +91,7 @@ impl Node {
         let goclaw = change(GoClaw::new(lobby(), Settings::default()));
         let goclaw = goclaw.with_log(Some(log.clone()));
         let last = Arc::new(Echo::default());
-        let bridge = Bridge::new(config, hub, fake.clone(), vec![Arc::new(goclaw), last]);
+        let bridge = Bridge::new(config, hub.clone(), fake.clone(), vec![Arc::new(goclaw), last]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let (stop, mut stopped) = watch::channel(false);
@@ -100,7 +102,7 @@ impl Node {
         });
         let keeps = bridge.clone();
         let keeping = tokio::spawn(async move { keeps.keep_schedules().await });
-        Node { fake, log, bridge, at, stop, serving, keeping }
+        Node { fake, hub, log, bridge, at, stop, serving, keeping }
     }
 
     async fn stop(self) {

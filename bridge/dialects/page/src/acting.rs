@@ -11,8 +11,8 @@ use axum::{
 use bridge::{
     seam::{
         call::{
-            AssignTask, Attach, CastVote, ChangeTask, CreateVote, Decide, Identity, Join, Leave,
-            OpenDirect, Say, StandOutside, StopAgents,
+            AssignTask, Attach, CastVote, ChangeTask, CreateVote, Decide, DeclineElection,
+            ElectLeader, Identity, Join, Leave, OpenDirect, Say, StandOutside, StopAgents,
         },
         refusal::Refusal,
     },
@@ -171,6 +171,8 @@ impl Acting<'_> {
             "say" => self.say().await,
             "join" => self.does(Join(self.room)).await.map(|()| "members"),
             "leave" => self.does(Leave(self.room)).await.map(|()| "members"),
+            "elect" => self.does(ElectLeader(self.room)).await.map(|_| "election"),
+            "decline" => self.does(DeclineElection(self.room)).await.map(|()| "members"),
             "open-vote" => self.open_vote().await,
             "cast" => self.cast().await,
             "make-task" => self.make_task().await,

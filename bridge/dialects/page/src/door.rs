@@ -50,7 +50,7 @@ pub(crate) async fn enter(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let network = shared.desk.client(peer, &headers).address;
+    let network = shared.desk.network(peer, &headers);
     if !shared.signing.may_try(network) {
         return page(&shared, Some(TOO_MANY.to_owned()));
     }
@@ -74,7 +74,7 @@ pub(crate) async fn open(
     Path(secret): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    let network = shared.desk.client(peer, &headers).address;
+    let network = shared.desk.network(peer, &headers);
     if !shared.signing.may_try(network) {
         return page(&shared, Some(TOO_MANY.to_owned()));
     }
@@ -102,7 +102,8 @@ async fn signed_in(
 ) -> Result<Cookie, Response> {
     let holder = shared.desk.holder(key.clone()).await;
     let holder = holder.map_err(|refusal| page(shared, Some(views::why(&refusal))))?;
-    let secret = shared.signing.enter(key, holder, name).map_err(|NoChance| {
+    let network = shared.desk.network(peer, headers);
+    let secret = shared.signing.enter(key, holder, name, network).map_err(|NoChance| {
         page(shared, Some("This node has no random bytes, and can let nobody in.".to_owned()))
     })?;
     let seconds = SIGNED_IN_FOR.as_secs();

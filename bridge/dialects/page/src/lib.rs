@@ -8,7 +8,7 @@
 //! Its one contract: nothing that an agent wrote is anything but text in it. So all pages are made by templates that escape, and
 //! a browser is told to run and to load nothing that is not this node's own.
 //!
-//! In reading order: `http` (a request's way in), `signing` (who has signed in), `door` (signing in and out), `views` (the pages), `live` (what changes while they are open), `forms`, `acting`, `times`, `assets`, `limits`.
+//! In reading order: `http` (a request's way in), `signing` (who has signed in), `door` (signing in and out), `views` (the pages), `live` (what changes while they are open), `reading` (how far somebody has read), `forms`, `acting`, `times`, `assets`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -26,6 +26,7 @@ mod forms;
 mod http;
 pub mod limits;
 mod live;
+mod reading;
 mod shared;
 mod signing;
 #[cfg(test)]

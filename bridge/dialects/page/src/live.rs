@@ -13,17 +13,23 @@ use axum::{
 };
 use bridge::{
     figures::Span,
-    read::{Visitor, Watch},
-    seam::call::{From, History},
+    read::{Overheard, Visitor, Watch},
+    seam::{
+        call::{From, History},
+        event::Event as News,
+    },
 };
 use futures::{Stream, stream::unfold};
 use maud::Markup;
 use mesh::name::id::RoomId;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::broadcast::Receiver,
+    time::{sleep, timeout},
+};
 
 use crate::{
     http::{person, room_id},
-    limits::{ALIVE_EVERY, LOOK_EVERY, MESSAGES_SHOWN},
+    limits::{ALIVE_EVERY, LOOK_EVERY, MESSAGES_SHOWN, SOON},
     shared::Shared,
     signing::Person,
     views::{self, Problem, messages::Talk, room::may_say, side::Side},
@@ -61,12 +67,14 @@ pub(crate) async fn view(
         Ok(found) => found,
         Err(response) => return response,
     };
-    let state = (shared, person, name, String::new(), open);
-    sse(unfold(state, |(shared, person, name, last, open)| async move {
+    // Before the first look: what is said between the two is not missed.
+    let news = (name == "rooms").then(|| shared.desk.overhear());
+    let state = (shared, person, name, (String::new(), news), open);
+    sse(unfold(state, |(shared, person, name, (last, mut news), open)| async move {
         loop {
             // However often it changes, it is not drawn more often.
             if !last.is_empty() {
-                sleep(LOOK_EVERY).await;
+                until_due(news.as_mut()).await;
                 still_valid(&shared, &person).await?;
             }
             let now = match content(&shared, &person, &name).await {
@@ -76,10 +84,26 @@ pub(crate) async fn view(
             };
             if now != last {
                 let event = Event::default().event("view").data(&now);
-                return Some((Ok(event), (shared, person, name, now, open)));
+                return Some((Ok(event), (shared, person, name, (now, news), open)));
             }
         }
     }))
+}
+
+/// Waits until a view is to be looked at again: soon after something was said, or at its time.
+async fn until_due(news: Option<&mut Receiver<Arc<Overheard>>>) {
+    let Some(news) = news else { return sleep(LOOK_EVERY).await };
+    let said = async {
+        // An error: more was said than is kept; or the node is stopping, and the next look says so.
+        while let Ok(heard) = news.recv().await {
+            if matches!(heard.event, News::Said(_)) {
+                return;
+            }
+        }
+    };
+    if timeout(LOOK_EVERY, said).await.is_ok() {
+        sleep(SOON).await;
+    }
 }
 
 async fn content(shared: &Shared, person: &Person, name: &str) -> Result<Markup, Problem> {
@@ -142,6 +166,7 @@ impl Watching {
         let messages = views::room::messages(&self.shared, &self.reader, call).await.ok()?;
         let Some(last) = messages.last() else { return Some(None) };
         self.after = last.number.0;
+        self.person.reading.reads(self.room, last.number);
         let id = self.room.to_uuid();
         let talk = Talk { room: &id, answers: self.answers };
         let html = views::messages::all(&talk, &messages).into_string();

@@ -12,12 +12,16 @@ use std::{
 };
 
 use bridge::{read::Visitor, seam::principal::principal, secret::Secret};
-use mesh::name::id::AgentId;
+use mesh::name::id::{AgentId, KeyPrint};
 use sha2::{Digest as _, Sha256};
 
-use crate::limits::{
-    ATTEMPTS_PER_MINUTE, LINK_GOOD_FOR, LINKS_MAX, LIVE_PER_PERSON_MAX, NETWORKS_COUNTED_MAX,
-    SIGNED_IN_FOR, SIGNED_IN_MAX,
+use crate::{
+    limits::{
+        ATTEMPTS_PER_MINUTE, LINK_GOOD_FOR, LINKS_MAX, LINKS_PER_KEY_MAX, LIVE_PER_KEY_MAX,
+        LIVE_PER_PERSON_MAX, NETWORKS_COUNTED_MAX, SIGNED_IN_FOR, SIGNED_IN_MAX,
+        SIGNED_IN_PER_KEY_MAX, SIGNED_IN_PER_NETWORK_MAX,
+    },
+    reading::Reading,
 };
 
 /// The hash of a secret.
@@ -33,8 +37,13 @@ pub(crate) struct Person {
     pub(crate) name: String,
     /// In each form of this person's pages, and in no other page.
     pub(crate) form: String,
+    /// How far the person has read.
+    pub(crate) reading: Reading,
+    network: IpAddr,
     /// Pages that are open and live.
     live: AtomicUsize,
+    /// The same of all people of the key.
+    live_of_key: Arc<AtomicUsize>,
     until: Instant,
 }
 
@@ -44,6 +53,7 @@ pub(crate) struct Place(Arc<Person>);
 impl Drop for Place {
     fn drop(&mut self) {
         self.0.live.fetch_sub(1, Ordering::Relaxed);
+        self.0.live_of_key.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -56,7 +66,9 @@ impl Person {
     /// A place for one more live page. `None`: there are as many as there may be.
     pub(crate) fn place(self: &Arc<Person>) -> Option<Place> {
         let place = Place(self.clone());
-        (self.live.fetch_add(1, Ordering::Relaxed) < LIVE_PER_PERSON_MAX).then_some(place)
+        let own = self.live.fetch_add(1, Ordering::Relaxed);
+        let of_key = self.live_of_key.fetch_add(1, Ordering::Relaxed);
+        (own < LIVE_PER_PERSON_MAX && of_key < LIVE_PER_KEY_MAX).then_some(place)
     }
 }
 
@@ -70,8 +82,21 @@ struct Link {
 struct Known {
     people: BTreeMap<Print, Arc<Person>>,
     links: BTreeMap<Print, Link>,
+    /// Live pages of each key that has some, or is signed in.
+    live: BTreeMap<KeyPrint, Arc<AtomicUsize>>,
     /// Attempts of each network, and since when they are counted.
     attempts: BTreeMap<IpAddr, (Instant, u32)>,
+}
+
+impl Known {
+    /// If as many of these people are signed in as may be, the one who signed in first has to do so again.
+    fn make_room(&mut self, most: usize, of: impl Fn(&Person) -> bool) {
+        let these = self.people.iter().filter(|(_, person)| of(person));
+        if these.clone().count() >= most {
+            let first = these.min_by_key(|(_, person)| person.until).map(|(print, _)| *print);
+            first.and_then(|print| self.people.remove(&print));
+        }
+    }
 }
 
 /// See the module.
@@ -98,23 +123,29 @@ impl Signing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Signs somebody in. Returns the secret that the browser shows from now on.
+    /// Signs somebody in, from a network. Returns the secret that the browser shows from now on.
     pub(crate) fn enter(
         &self,
         key: Secret,
         holder: Visitor,
         name: String,
+        network: IpAddr,
     ) -> Result<String, NoChance> {
         let (secret, form, now) = (drawn()?, drawn()?, Instant::now());
-        let live = AtomicUsize::new(0);
-        let person = Person { key, holder, name, form, live, until: now + SIGNED_IN_FOR };
+        let of = holder.key();
         let mut known = self.locked();
         known.people.retain(|_, person| person.until > now);
-        if known.people.len() >= SIGNED_IN_MAX {
-            let first = known.people.iter().min_by_key(|(_, person)| person.until);
-            let first = first.map(|(print, _)| *print);
-            first.and_then(|print| known.people.remove(&print));
-        }
+        known.make_room(SIGNED_IN_PER_KEY_MAX, |person| person.holder.key() == of);
+        known.make_room(SIGNED_IN_PER_NETWORK_MAX, |person| person.network == network);
+        known.make_room(SIGNED_IN_MAX, |_| true);
+        // Pages of people who have signed out count until they are closed.
+        known.live.retain(|_, live| Arc::strong_count(live) > 1);
+        let live_of_key = known.live.entry(of).or_default().clone();
+        let mut same = known.people.values().filter(|one| one.holder.key() == of);
+        let reading = same.find(|one| one.name == name).map(|one| one.reading.clone());
+        let (reading, live, until) =
+            (reading.unwrap_or_default(), AtomicUsize::new(0), now + SIGNED_IN_FOR);
+        let person = Person { key, holder, name, form, reading, network, live, live_of_key, until };
         known.people.insert(print(&secret), Arc::new(person));
         Ok(secret)
     }
@@ -134,7 +165,8 @@ impl Signing {
         let (secret, now) = (drawn()?, Instant::now());
         let mut known = self.locked();
         known.links.retain(|_, link| link.until > now);
-        if known.links.len() >= LINKS_MAX {
+        let same = known.links.values().filter(|link| link.key.expose() == key.expose()).count();
+        if known.links.len() >= LINKS_MAX || same >= LINKS_PER_KEY_MAX {
             return Ok(None);
         }
         known.links.insert(print(&secret), Link { key, name, until: now + LINK_GOOD_FOR });
@@ -175,6 +207,10 @@ mod tests {
         Signing::default()
     }
 
+    fn at(n: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, n])
+    }
+
     #[test]
     fn a_link_is_good_once_and_only_so_many_wait() {
         let signing = signing();
@@ -183,22 +219,23 @@ mod tests {
         let (key, name) = signing.opened(&link).unwrap();
         assert_eq!((key.expose(), &*name), ("k", "ada"));
         assert!(signing.opened(&link).is_none(), "once");
-        for _ in 0..LINKS_MAX {
-            assert!(signing.link(Secret::new("k"), String::new()).unwrap().is_some());
-        }
-        assert!(signing.link(Secret::new("k"), String::new()).unwrap().is_none());
+        let make = |key: usize| {
+            signing.link(Secret::new(key.to_string()), String::new()).unwrap().is_some()
+        };
+        assert!((0..LINKS_PER_KEY_MAX).all(|_| make(0)) && !make(0), "those of a key");
+        assert!((LINKS_PER_KEY_MAX..LINKS_MAX).all(make) && !make(LINKS_MAX), "those of all");
     }
 
     #[test]
     fn who_signed_in_first_goes_first_when_there_are_too_many() {
         let signing = signing();
         let enter = |name: &str| {
-            signing.enter(Secret::new("k"), Visitor::stranger(), name.to_owned()).unwrap()
+            signing.enter(Secret::new("k"), Visitor::stranger(), name.to_owned(), at(1)).unwrap()
         };
         let first = enter("first");
         assert_eq!(signing.person(&first).unwrap().name, "first");
         let second = enter("second");
-        for _ in 0..SIGNED_IN_MAX - 1 {
+        for _ in 0..SIGNED_IN_PER_KEY_MAX - 1 {
             enter("x");
         }
         assert!(signing.person(&first).is_none() && signing.person(&second).is_some());
@@ -209,7 +246,6 @@ mod tests {
     #[test]
     fn attempts_of_one_network_do_not_count_for_another() {
         let signing = signing();
-        let at = |n: u8| IpAddr::from([192, 0, 2, n]);
         for _ in 0..ATTEMPTS_PER_MINUTE {
             assert!(signing.may_try(at(1)));
         }
@@ -219,7 +255,8 @@ mod tests {
     #[test]
     fn a_persons_live_pages_are_few_and_a_place_is_free_again() {
         let signing = signing();
-        let secret = signing.enter(Secret::new("k"), Visitor::stranger(), "a".into()).unwrap();
+        let secret =
+            signing.enter(Secret::new("k"), Visitor::stranger(), "a".into(), at(1)).unwrap();
         let person = signing.person(&secret).unwrap();
         let mut places: Vec<_> = (0..LIVE_PER_PERSON_MAX).map(|_| person.place()).collect();
         assert!(places.iter().all(Option::is_some) && person.place().is_none());

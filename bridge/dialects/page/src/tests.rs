@@ -21,8 +21,10 @@ use crate::Page;
 
 mod acting;
 mod figures;
+mod first;
 mod keys;
 mod search;
+mod waits;
 
 /// Longer than anything takes on a machine that does other things, too.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -11,6 +11,7 @@ pub(crate) mod rooms;
 pub(crate) mod search;
 pub(crate) mod side;
 pub(crate) mod trace;
+mod waits;
 
 use std::borrow::Cow;
 
@@ -53,6 +54,7 @@ pub(crate) fn why(refusal: &Refusal) -> String {
         Refusal::Denied(denied) => format!("{denied}."),
         Refusal::ContentTooLarge { max } => format!("A message has at most {max} bytes."),
         Refusal::TooFast { per_minute } => format!("More than {per_minute} messages a minute: wait a little."),
+        Refusal::TooManyReplays { per_minute } => format!("More than {per_minute} replays a minute: wait a little."),
         Refusal::Overloaded => "The node is overloaded: try again.".to_owned(),
         Refusal::Unknown => "The node is stopping, and it is not known whether this was done: look before you do it again.".to_owned(),
         Refusal::Field(broken) => format!("{:?} {}.", broken.field, broken.rule),
@@ -93,10 +95,15 @@ fn is_hidden(c: char) -> bool {
 /// Digits of a long id that are shown.
 const ID_DIGITS: usize = 8;
 
+/// The beginning of an id that was drawn.
+fn drawn(agent: &str) -> Option<&str> {
+    let is_drawn = agent.len() == 36 && agent.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    agent.get(..ID_DIGITS).filter(|_| is_drawn)
+}
+
 /// An agent's id, for people: one that was drawn by its beginning.
 pub(crate) fn id(agent: &str) -> Markup {
-    let is_drawn = agent.len() == 36 && agent.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-    match agent.get(..ID_DIGITS).filter(|_| is_drawn) {
+    match drawn(agent) {
         Some(beginning) => html! { span title=(agent) { (beginning) "…" } },
         None => html! { (plain(agent)) },
     }

@@ -81,6 +81,13 @@ impl Place {
 }
 
 impl Hub {
+    /// The dialect of an agent that is connected here, for people.
+    pub(crate) fn speaks(&self, agent: &AgentId) -> Option<&'static str> {
+        let state = self.read();
+        let place = state.agents.get(agent)?;
+        place.links.iter().find_map(|link| link.voice()?.dialect())
+    }
+
     /// A connection is one more of an agent that is connected here and shares, if it is.
     pub(crate) fn sits_beside(&self, link: &Arc<Link>, me: Me, voice: Arc<dyn Voice>) -> Beside {
         let mut state = self.write();

@@ -2,7 +2,7 @@
 
 use mesh::{
     api::{
-        command::{self, Command, Encryption},
+        command::{self, Caller, Command, Encryption},
         rules::check_references,
     },
     limits::{CONTENT_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
@@ -14,8 +14,8 @@ use super::{
     AssignTask, CastVote, Changed, CreateRoom, CreateShared, CreateVote, DeclineElection,
     DescribeKey, DescribeRoom, ElectLeader, FindAgent, GetVote, Join, JoinAsGuest, Leave,
     ListAgents, ListAttached, ListDirect, ListNodes, ListOffering, ListRooms, ListSeats, ListTasks,
-    ListVotes, MayBe, NameNodes, OnGiven, OpenDirect, Placed, Say, SetPresence, SetProfile,
-    SetProfileOf, SetRoom, SetTyping, ShareRoom, StandOutside, Stream,
+    ListVotes, MayBe, NameNodes, NotStopped, OnGiven, OpenDirect, Placed, Say, SetPresence,
+    SetProfile, SetProfileOf, SetRoom, SetTyping, ShareRoom, StandOutside, Stream,
     to_mesh::{Row, Sends, ToMesh},
     writers,
 };
@@ -265,6 +265,14 @@ impl ToMesh for DescribeKey {
 impl ToMesh for MayBe {
     fn command(self, party: &Party) -> Result<Command, Refusal> {
         Ok(Command::CheckAgent { agent: self.0, key: party.key() })
+    }
+}
+
+impl ToMesh for NotStopped {
+    fn command(self, party: &Party) -> Result<Command, Refusal> {
+        let of = |caller: &Caller| (caller.key, caller.agent.clone());
+        let (key, agent) = self.of.map_or_else(|| party.caller().map(of), Ok)?;
+        Ok(Command::MaySend { key, agent })
     }
 }
 

@@ -8,6 +8,7 @@ use protocol::value::ApiKey;
 use serde_json::{Value, json};
 
 use super::keys::{KeyFiles, Shown};
+use super::proof;
 use crate::context::Context;
 use crate::operator::Operator;
 use crate::outcome::{Failure, Outcome};
@@ -20,6 +21,8 @@ pub(super) struct Index<'c> {
     pub(super) operator: &'c Operator,
     /// The account that is named.
     pub(super) account: Option<&'c str>,
+    /// The agent whose linked account acts.
+    pub(super) agent: Option<&'c str>,
 }
 
 /// Which part of a list.
@@ -55,13 +58,27 @@ pub(super) struct Request<'a> {
     pub(super) body: Option<&'a Value>,
 }
 
+/// What a node says of the key of an account that was deleted.
+const DELETED: &str = "the account of this key was deleted";
+/// Accounts that an agent may have had: nodes look no further.
+const LINKED_MAX: u64 = 256;
+
 impl Index<'_> {
     /// The key of the account that acts.
     ///
     /// # Errors
     /// [`Failure::NoAccount`], [`Failure::File`].
     pub(super) fn shown(&self) -> Result<Shown, Failure> {
+        if let Some(agent) = self.agent.filter(|_| self.account.is_none()) {
+            return self.linked(agent, 0);
+        }
         KeyFiles::of_user()?.choose(self.account, |name| std::env::var(name).ok())
+    }
+
+    /// The key of the account that an agent has after so many that were deleted.
+    fn linked(&self, agent: &str, nth: u64) -> Result<Shown, Failure> {
+        let key = proof::linked(&tools::key(self.cx)?, agent, nth);
+        Ok(Shown { key, file: None })
     }
 
     /// Reads a page that anybody may read.
@@ -90,8 +107,21 @@ impl Index<'_> {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, Failure> {
-        let shown = self.shown()?;
-        self.ask(Request { method, path, key: Some(&shown.key), body }).await
+        let mut shown = self.shown()?;
+        for nth in 1.. {
+            let key = Some(&shown.key);
+            let asked = self.ask(Request { method: method.clone(), path, key, body }).await;
+            match (self.agent, asked) {
+                // An agent that deleted its account has another one.
+                (Some(agent), Err(Failure::Index { status: 401, why }))
+                    if nth < LINKED_MAX && why == DELETED =>
+                {
+                    shown = self.linked(agent, nth)?;
+                }
+                (_, asked) => return asked,
+            }
+        }
+        Err(Failure::strange())
     }
 
     /// Asks the first node that can be reached.

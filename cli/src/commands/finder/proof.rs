@@ -19,13 +19,28 @@ pub(super) fn draw() -> Result<ApiKey, Failure> {
     Ok(ApiKey::new(format!("ak_{}", URL_SAFE_NO_PAD.encode(*bytes))))
 }
 
-/// The account of an API key: a public key, as nodes derive it.
-fn account(key: &ApiKey) -> [u8; 32] {
+/// The API key of the account that is linked to an agent, as nodes derive it of the agent's ClawChat key.
+pub(super) fn linked(key: &ApiKey, agent: &str, nth: u64) -> ApiKey {
+    let label =
+        [b"clawmesh finder agent".as_slice(), &nth.to_be_bytes(), agent.as_bytes()].concat();
+    let mut drawn = Zeroizing::new([0; 32]);
+    // 32 bytes are never too many.
+    let _ = Hkdf::<Sha256>::new(None, seed(key).as_slice()).expand(&label, drawn.as_mut());
+    ApiKey::new(format!("ak_{}", URL_SAFE_NO_PAD.encode(*drawn)))
+}
+
+/// What signs for a key.
+fn seed(key: &ApiKey) -> Zeroizing<[u8; 32]> {
     let mut seed = Zeroizing::new([0; 32]);
     // 32 bytes are never too many.
     let _ = Hkdf::<Sha256>::new(None, key.expose().as_bytes())
         .expand(b"clawmesh signer", seed.as_mut());
-    SigningKey::from_bytes(&seed).verifying_key().to_bytes()
+    seed
+}
+
+/// The account of an API key: a public key, as nodes derive it.
+fn account(key: &ApiKey) -> [u8; 32] {
+    SigningKey::from_bytes(&seed(key)).verifying_key().to_bytes()
 }
 
 /// What is signed.
@@ -52,5 +67,12 @@ mod tests {
         let key = ApiKey::new(format!("ak_{}", "A".repeat(43)));
         let expected = "clawmesh finder account\nabab\nfe26a87a80d2baf2f72b5d7127496325b828c144b79daae614093ee3852e929e\n";
         assert_eq!(document("abab", &key), expected);
+    }
+
+    #[test]
+    fn the_key_of_a_linked_account_is_that_of_nodes() {
+        // Computed in Python. Nodes have a test of the same.
+        let expected = "ak_3n1ObISAFGTo9qCD6MgZoRq38JR8-2xnWZGN1t3FdVU";
+        assert_eq!(linked(&ApiKey::new("a".repeat(32)), "ada", 1).expose(), expected);
     }
 }

@@ -284,6 +284,7 @@ impl Command {
                 Traits::of("list_approvals").asks().room(by.key, *room)
             }
             Command::ListApprovals { room: None, .. } => Traits::of("list_approvals").asks(),
+            Command::ListWaits { .. } => Traits::of("list_waits").asks(),
             Command::ReadApproval { by, room, .. } => {
                 Traits::of("read_approval").asks().room(by.key, *room)
             }
@@ -323,6 +324,7 @@ impl Command {
                 Traits::of("stop_agents").bytes(agent + stop.by.as_ref().map_or(0, String::len))
             }
             Command::ListStops { .. } => Traits::of("list_stops").asks(),
+            Command::MaySend { agent, .. } => Traits::of("may_send").asks().bytes(agent.len()),
             Command::ChangeAgentFile(change) => {
                 let bytes = change.bytes.as_ref().map_or(0, Vec::len);
                 Traits::of("change_agent_file")
@@ -445,7 +447,7 @@ impl Outcome {
             Outcome::Tasks(_) | Outcome::TaskRecord(_) => Promise::None,
             Outcome::Once(_) => Promise::Durable,
             Outcome::Approval(_) | Outcome::Decided(_) => Promise::Durable,
-            Outcome::Stops(_) | Outcome::Approvals(_) => Promise::None,
+            Outcome::Stops(_) | Outcome::Approvals(_) | Outcome::Waits(_) => Promise::None,
             Outcome::Receipts(_) => Promise::None,
             Outcome::Stamps(_) => Promise::Durable,
             Outcome::Account(_) | Outcome::Claims(_) => Promise::None,

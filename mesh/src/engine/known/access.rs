@@ -1,5 +1,7 @@
 //! Access: may a caller read, write, act in a room; and writing acts for agents.
 
+use std::collections::BTreeSet;
+
 use super::Known;
 use crate::{
     api::{
@@ -70,33 +72,36 @@ impl Known {
         self.config.operators.iter().any(|operator| self.directory.current(*operator) == key)
     }
 
-    /// Whether nobody has stopped an agent: it may send something. An operator's word about all agents is not about people of
-    /// the operator's own key: somebody has to be able to say why.
-    pub(crate) fn may_send(&self, caller: &Caller) -> Result<(), Refused> {
-        self.lets(caller.key, &caller.agent)
-    }
-
-    /// The same of what is done in the name of an agent of a key, attached or not.
+    /// Whether nobody has stopped an agent: it may do what others hear of. An operator's word about all agents is not about people
+    /// of the operator's own key: somebody has to be able to say why. The word of a key that was replaced is its successor's,
+    /// until that says something else.
     pub(crate) fn lets(&self, own: KeyPrint, agent: &AgentId) -> Result<(), Refused> {
-        let keys = self.directory.keys();
-        let operators = self.config.operators.iter().map(|key| self.directory.current(*key));
-        let counts = operators.chain([own]).filter(|key| !keys.is_revoked(*key));
-        for key in counts {
-            if let Some(stop) = self.stopped.said(key, agent) {
+        if self.stopped.is_empty() {
+            return Ok(());
+        }
+        for key in self.stoppers(own) {
+            let line = self.directory.keys().line(key);
+            if let Some(stop) = self.stopped.said(&line, Some(agent)) {
                 return Err(Refused::Stopped { by: stop.by.clone(), all: false });
             }
             let is_own_person = key == own && is_person(agent);
-            if let Some(stop) = self.stopped.said_of_all(key).filter(|_| !is_own_person) {
+            if let Some(stop) = self.stopped.said(&line, None).filter(|_| !is_own_person) {
                 return Err(Refused::Stopped { by: stop.by.clone(), all: true });
             }
         }
         Ok(())
     }
 
+    /// The keys that may stop agents of this one here.
+    pub(crate) fn stoppers(&self, own: KeyPrint) -> BTreeSet<KeyPrint> {
+        let keys = self.directory.keys();
+        let operators = self.config.operators.iter().map(|key| keys.current(*key));
+        operators.chain([own]).filter(|key| !keys.is_revoked(*key)).collect()
+    }
+
     /// The caller's record, if it may do something in a room that is for its members alone.
     pub(crate) fn may_act(&self, caller: &Caller, room: RoomId) -> Result<AgentRecord, Refused> {
         let record = self.caller(caller)?;
-        self.may_send(caller)?;
         self.may_read(&caller.reader(), room)?;
         self.may_write(room)?;
         if record.rooms.contains_key(&room) { Ok(record) } else { Err(Refused::NotMember) }

@@ -21,7 +21,10 @@ use crate::{
     presence::rosters::{Ephemeral, Member},
     records::closing,
     room::Room,
-    wire::record::{RecordId, Space},
+    wire::{
+        entry::RoomCreated,
+        record::{RecordId, Space},
+    },
 };
 
 impl Known {
@@ -57,7 +60,13 @@ impl Known {
             let room = self.directory.room(id)?;
             (Some(&room.created), name, room.wall_ms)
         };
-        let name = shown(name);
+        let is_plain = |facts: &RoomCreated| {
+            facts.parent.is_none()
+                && !facts.public
+                && !facts.encrypted
+                && !room.replica.record.ephemeral
+        };
+        let name = shown(name, created.is_some_and(is_plain));
         Some(RoomView {
             room: id,
             name,
@@ -89,7 +98,7 @@ impl Known {
     fn shared_view(&self, room: &Room, shared: &SharedRoom) -> RoomView {
         let SharedRoom { group, facts } = shared;
         let (id, record) = (room.replica.id, &room.replica.record);
-        let name = shown(facts.name.as_str().into());
+        let name = shown(facts.name.as_str().into(), false);
         let is_others = self.directory.is_public_name(&name);
         let name = if is_others { format!("{name}~{:.4}", id.to_string()).into() } else { name };
         RoomView {
@@ -317,6 +326,6 @@ fn private_view(room: RoomId, record: &RoomRecord) -> RoomView {
 }
 
 /// A name that somebody chose never looks like one that the node gives.
-fn shown(name: Arc<str>) -> Arc<str> {
-    if is_reserved(&name) { format!("_{name}").as_str().into() } else { name }
+fn shown(name: Arc<str>, is_plain: bool) -> Arc<str> {
+    if is_reserved(&name, is_plain) { format!("_{name}").as_str().into() } else { name }
 }

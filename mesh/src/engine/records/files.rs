@@ -80,9 +80,6 @@ impl Records {
         if !agent.is_none_or(is_own) {
             return Err(impossible(NOT_ITS_AGENT));
         }
-        if let Some(agent) = agent {
-            known.lets(key, agent)?;
-        }
         let at = place_in(known, room)?;
         let writers = proofs.writers_of_room(room);
         let owners = self.set(at.space, files::COLLECTION.number).into_iter().flat_map(Set::owners);

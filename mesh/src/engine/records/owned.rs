@@ -24,14 +24,16 @@ use crate::{
 
 /// Agents that are stopped, as far as it counts here or a key says so.
 pub(crate) fn list_stops(known: &Known, key: KeyPrint) -> Outcome {
-    let is_shown = |of: KeyPrint| of == key || known.is_operator(of);
-    let stops = known.stopped.all().filter(|stop| is_shown(stop.key)).map(|stop| StopView {
-        key: stop.key,
-        agent: stop.agent.clone(),
-        by: stop.by.clone(),
-        since_ms: stop.since_ms,
-    });
-    let stops = stops.collect();
+    let mut stops = Vec::new();
+    for by in known.stoppers(key) {
+        let line = known.directory.keys().line(by);
+        stops.extend(known.stopped.of_line(&line).map(|stop| StopView {
+            key: by,
+            agent: stop.agent.clone(),
+            by: stop.by.clone(),
+            since_ms: stop.since_ms,
+        }));
+    }
     Outcome::Stops(Box::new(Stops { is_operator: known.is_operator(key), stops }))
 }
 
@@ -55,12 +57,12 @@ impl Records {
         if let Some(agent) = &agent {
             rules::within(Field::AgentId, agent, AGENT_ID_BYTES_MAX)?;
         }
-        let said = match &agent {
-            Some(agent) => known.stopped.said(key, agent),
-            None => known.stopped.said_of_all(key),
-        };
-        // Said once more it stays as it was said first, and one that was not stopped is let go without a record.
-        if said.is_some() != by.is_some() {
+        let own = known.stopped.own(key, agent.as_deref()).flatten().is_some();
+        let line = known.directory.keys().line(key);
+        let is_stopped = known.stopped.said(&line, agent.as_deref()).is_some();
+        // Said once more it stays as the key itself said it first, and one that was not stopped is let go without a record.
+        let is_news = if by.is_some() { !own } else { is_stopped };
+        if is_news {
             let draft = stopped::draft(agent.as_ref(), by.as_deref());
             self.write_open(known, (key, signer.as_deref()), draft)?;
         }

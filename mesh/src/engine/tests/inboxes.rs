@@ -10,11 +10,12 @@ use crate::{
         agenda::{NewTask, TaskUpdate},
         batch::Change,
         budget::{Answered, Budgets, Conversing, OverBudget, Pace},
-        command::{Inbox, InboxAct, SaidOk, Unfiled},
+        command::{Inbox, InboxAct, Reader, SaidOk, Unfiled},
         event::AgentEvent,
+        waits::{Awaited, WaitView},
     },
     limits::INBOX_ITEMS_MAX,
-    name::group::TaskSeed,
+    name::{group::TaskSeed, id::MessageId},
     wire::acts::TaskStatus,
 };
 
@@ -287,4 +288,52 @@ fn the_pace_of_two_agents_does_not_hold_where_a_person_asks() {
     }
     let refused = two.world.converses((0, &ann), room, ASKS).unwrap_err();
     assert!(matches!(refused, Refused::Budget(OverBudget::Pair { .. })), "{refused:?}");
+}
+
+/// Who waits for whom in a room, as somebody sees it at a node.
+fn waits(world: &mut World, n: usize, by: Reader) -> Vec<(String, Vec<String>)> {
+    let Ok(Outcome::Waits(waits)) = world.ask(n, Command::ListWaits { by }) else {
+        panic!("anybody may")
+    };
+    assert!(waits.iter().all(|wait| wait.awaited == Awaited::Answer && wait.title.is_none()));
+    let named =
+        |wait: WaitView| (wait.by.to_string(), wait.of.iter().map(ToString::to_string).collect());
+    waits.into_iter().map(named).collect()
+}
+
+#[test]
+fn who_waits_for_an_answer_is_seen_at_both_nodes_by_both_keys_and_by_no_other_until_it_comes() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    let world = &mut two.world;
+    world.converses((0, &ann), room, ASKS).expect("within the budget");
+    let one = vec![("ann".to_owned(), vec!["bob".to_owned()])];
+    let of_key = |caller: &Caller| Reader { agent: None, ..caller.reader() };
+    for (n, by) in [(0, of_key(&ann)), (1, of_key(&bob)), (1, bob.reader())] {
+        assert_eq!(waits(world, n, by), one);
+    }
+    assert_eq!(waits(world, 1, KEY.into()), [], "a key that is neither's");
+    let eve = two.eve.clone();
+    assert_eq!(waits(&mut two.world, 1, eve.reader()), [], "another agent of the key");
+    let world = &mut two.world;
+    let answer = Conversing { expects_reply: false, ..answers(world.newest(1)) };
+    world.converses((1, &bob), room, answer).expect("within the budget");
+    for (n, by) in [(0, of_key(&ann)), (1, of_key(&bob))] {
+        assert_eq!(waits(world, n, by), [], "it has its answer");
+    }
+}
+
+#[test]
+fn requests_that_are_remembered_for_people_are_few_of_each_agent() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    let seen = &mut two.world.nodes[1].engine.speaking.requests;
+    for nth in 0..2 * crate::limits::REQUESTS_SEEN_PER_AGENT_MAX {
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&nth.to_be_bytes());
+        seen.pretend(MessageId(id), room, &ann.agent);
+    }
+    let by = Reader { agent: None, ..two.bob.reader() };
+    let found = waits(&mut two.world, 1, by).len();
+    assert_eq!(found, crate::limits::REQUESTS_SEEN_PER_AGENT_MAX);
 }

@@ -636,3 +636,27 @@ fn who_has_parted_counts_in_no_vote_of_a_private_room_that_its_cut_does_not_name
     node.hear(&run);
     assert_eq!(seen(&node), (0, true));
 }
+
+#[test]
+fn a_node_is_in_step_or_behind_by_what_was_said_since() {
+    let mut world = World::new(3);
+    world.pass(STEP * 20);
+    for (at, of) in [(0, 1), (0, 2), (1, 2), (2, 2)] {
+        let step = member(&mut world, at, of).step.expect("it was heard");
+        assert!(step.is_even && step.behind == 0, "{at} of {of}: {step:?}");
+    }
+    world.groups[2] = 1;
+    for _ in 0..3 {
+        speak(&mut world, 0);
+        world.pass(STEP * 5);
+    }
+    world.pass(Duration::from_secs(5));
+    assert!(member(&mut world, 0, 1).step.expect("heard").is_even);
+    let step = member(&mut world, 0, 2).step.expect("it was heard before");
+    assert!(!step.is_even && step.behind == 3 && step.even_ago.is_some(), "{step:?}");
+    world.groups[2] = 0;
+    world.pass(STEP * 30);
+    let step = member(&mut world, 0, 2).step.expect("it is heard");
+    assert!(step.is_even && step.behind == 0, "{step:?}");
+    assert!(member(&mut world, 0, 2).through.is_none(), "it speaks itself");
+}

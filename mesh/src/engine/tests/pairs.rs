@@ -438,6 +438,22 @@ fn no_room_is_called_as_those_that_nodes_name() {
         let made = node.ask(Command::CreateRoom { caller: caller.clone(), room });
         assert!(matches!(made, Err(Refused::Field(_))), "{name}: {made:?}");
     }
+    // Where an agent has its mail, nobody else sees the name.
+    for (name, is_taken) in [("finder:x", true), ("dm:me:you", false)] {
+        let room = NewRoom {
+            name: name.to_owned(),
+            description: None,
+            parent: None,
+            ephemeral: false,
+            public: false,
+            encrypted: false,
+        };
+        let made = node.ask(Command::CreateRoom { caller: caller.clone(), room });
+        assert_eq!(made.is_ok(), is_taken, "{name}: {made:?}");
+        if let Ok(Outcome::Room(view)) = made {
+            assert_eq!(*view.name, *name);
+        }
+    }
     // Another node has made one all the same.
     let mut liar = super::world::Liar::new(4);
     let directory = RoomId::directory(node.secret.mesh_id());

@@ -5,7 +5,11 @@ use super::{
     world::{STEP, World},
     *,
 };
-use crate::api::command::{StopAgents, Stops};
+use crate::{
+    api::command::{StopAgents, Stops},
+    records::profile::ProfileUpdate,
+    wire::roster::Presence,
+};
 
 const OPERATORS: KeyPrint = PRINTS[1];
 const ANNS: KeyPrint = PRINTS[2];
@@ -65,6 +69,7 @@ fn a_stopped_agent_sends_nothing_until_it_is_let_go_at_any_node_of_the_operator(
     assert_eq!(world.ask(0, direct).err(), Some(stopped("ada", false)));
     let elect = Command::ElectLeader { caller: ann.clone(), room: lobby };
     assert_eq!(world.ask(0, elect).err(), Some(stopped("ada", false)));
+    shows_nothing_of_itself(&mut world, &ann);
     world.ask(0, Command::Leave { caller: ann.clone(), room: lobby }).expect("it may go");
     world.ask(0, Command::Join { caller: ann.clone(), room: lobby }).expect("and read");
     let shown = world.stops(0, OPERATORS);
@@ -74,11 +79,80 @@ fn a_stopped_agent_sends_nothing_until_it_is_let_go_at_any_node_of_the_operator(
     world.restart_reading(0);
     world.nodes[0].engine.known.config.operators = [OPERATORS].into();
     let ann = world.come(0, "ann", ANNS);
-    let may = |world: &World| world.nodes[0].engine.known.may_send(&ann);
+    let may = |world: &World| world.nodes[0].engine.known.lets(ann.key, &ann.agent);
     assert_eq!(may(&world), Err(stopped("ada", false)), "after a start, too");
     world.ask(1, stop(OPERATORS, Some("ann"), None)).expect("it is let go");
     world.pass(STEP * 5);
     assert_eq!(may(&world), Ok(()));
+}
+
+/// Others neither see nor find anything new of it. It may take back, though.
+fn shows_nothing_of_itself(world: &mut World, ann: &Caller) {
+    let lobby = world.lobby();
+    let typing = |typing| Command::SetTyping { caller: ann.clone(), room: lobby, typing };
+    let presence = |presence| Command::SetPresence { caller: ann.clone(), presence };
+    let update = Box::new(ProfileUpdate::default());
+    let profile = Command::SetProfile { caller: ann.clone(), signer: signer(ANNS), update };
+    let detail = Presence { detail: Some("buy my things".into()), ..Presence::default() };
+    let mail = Command::MaySend { key: ANNS, agent: ann.agent.clone() };
+    for act in [typing(true), presence(detail), profile, mail] {
+        assert_eq!(world.ask(0, act).err(), Some(stopped("ada", false)));
+    }
+    for back in [typing(false), presence(Presence::default())] {
+        world.ask(0, back).expect("it takes back");
+    }
+}
+
+#[test]
+fn a_key_that_no_agent_has_shown_stops_agents_and_all_nodes_can_check_it() {
+    let mut world = world();
+    let fresh = PRINTS[4];
+    for node in &mut world.nodes {
+        node.engine.known.config.operators = [fresh].into();
+    }
+    let ann = world.come(1, "ann", ANNS);
+    let lobby = world.lobby();
+    world.ask(1, Command::Join { caller: ann.clone(), room: lobby }).expect("it is public");
+    let foreign =
+        StopAgents { key: fresh, signer: signer(BOBS), agent: None, by: Some("eve".into()) };
+    assert!(world.ask(0, Command::StopAgents(Box::new(foreign))).is_err());
+    assert!(!world.nodes[0].engine.known.directory.is_vouched(NodeId([1; 32]), fresh));
+    world.ask(0, stop(fresh, None, Some("ada"))).expect("nobody had to show it before");
+    world.pass(STEP * 5);
+    assert_eq!(world.speaks(1, &ann), Some(stopped("ada", true)));
+}
+
+#[test]
+fn stops_of_a_key_count_on_for_its_successor_until_that_says_something_else() {
+    let mut world = world();
+    let new = PRINTS[4];
+    let ann = world.come(0, "ann", ANNS);
+    let lobby = world.lobby();
+    world.ask(0, Command::Join { caller: ann.clone(), room: lobby }).expect("it is public");
+    world.nodes[0].mints(OPERATORS);
+    world.ask(0, stop(OPERATORS, Some("ann"), Some("ada"))).expect("an operator");
+    world.nodes[0].mints(new);
+    world.nodes[0].replaces(OPERATORS, new).expect("it is there");
+    world.pass(STEP * 10);
+    for n in 0..2 {
+        let lets = world.nodes[n].engine.known.lets(ANNS, &ann.agent);
+        assert_eq!(lets, Err(stopped("ada", false)), "node {n}");
+        let shown = world.stops(n, new);
+        assert!(shown.is_operator && shown.stops.len() == 1, "{shown:?}");
+        assert_eq!(shown.stops[0].key, new, "it is the successor's to let go");
+    }
+    world.ask(0, stop(new, Some("ann"), None)).expect("it is let go");
+    // As a thief of the old key says it at a node of his own.
+    world.ask(1, stop(OPERATORS, Some("ann"), None)).expect("it is the key's record");
+    world.ask(1, stop(OPERATORS, Some("ann"), Some("eve"))).expect("it is the key's record");
+    world.pass(STEP * 10);
+    for n in 0..2 {
+        assert_eq!(world.nodes[n].engine.known.lets(ANNS, &ann.agent), Ok(()), "node {n}");
+        assert!(world.stops(n, new).stops.is_empty());
+    }
+    world.ask(1, stop(new, Some("ann"), Some("bob"))).expect("the successor");
+    world.pass(STEP * 5);
+    assert_eq!(world.speaks(0, &ann), Some(stopped("bob", false)));
 }
 
 #[test]

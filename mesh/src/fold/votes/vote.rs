@@ -405,6 +405,11 @@ impl Vote {
         self.voters.get(agent).is_some_and(|voter| self.has_cast(voter))
     }
 
+    /// Those who may vote, and have not.
+    pub(crate) fn yet_to_vote(&self) -> impl Iterator<Item = &AgentId> {
+        self.voters.iter().filter(|(_, voter)| !self.has_cast(voter)).map(|(agent, _)| agent)
+    }
+
     pub(crate) fn options(&self) -> usize {
         self.options.len()
     }

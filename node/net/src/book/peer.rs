@@ -1,6 +1,6 @@
 //! One peer: where it is, over which connections, and how it behaves.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use libp2p::swarm::ConnectionId;
@@ -8,7 +8,7 @@ use libp2p::swarm::ConnectionId;
 use super::Redial;
 use crate::address::Address;
 use crate::identity::NodeId;
-use crate::limits::{FULL_MESH_PEERS, PEER_ADDRESSES_MAX};
+use crate::limits::{FULL_MESH_PEERS, PEER_ADDRESSES_MAX, PEER_RELAYS_MAX};
 use crate::settings::Discovery;
 use crate::trouble::NoLink;
 
@@ -40,9 +40,26 @@ pub(crate) enum Place {
     Elsewhere,
 }
 
+/// The way of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Direct(Place),
+    /// Through this node.
+    Relayed(NodeId),
+}
+
+/// Our place at a relay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Seat {
+    #[default]
+    None,
+    Asked,
+    Held,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenConnection {
-    pub(super) place: Place,
+    pub(super) way: Way,
     pub(super) since: Instant,
     /// When it last showed a sign of life.
     pub(super) alive: Instant,
@@ -75,6 +92,19 @@ pub(crate) struct Peer {
     pub(super) gossip: GossipPace,
     pub(super) opened: u32,
     pub(super) opened_since: Option<Instant>,
+    /// Members through which it can be reached, the newest word first.
+    pub(super) relays: Vec<NodeId>,
+    /// Circuits to it that were dialled: relays take turns.
+    pub(super) circuits: usize,
+    /// Dialling it directly while it is reached through a relay.
+    pub(super) direct: Redial,
+    /// Nodes that it says it is connected to, directly.
+    pub(super) links: BTreeSet<NodeId>,
+    /// It carries circuits of others.
+    pub(super) carries: bool,
+    /// Our place at it, and not before when it is asked for again.
+    pub(super) seat: Seat,
+    pub(super) seat_again: Option<Instant>,
 }
 
 /// How much gossip came from a peer, less what it has earned since.
@@ -121,7 +151,8 @@ impl Peer {
 
     /// On this machine only if all connections are: a peer elsewhere may also have a tunnel.
     pub(super) fn place(&self) -> Place {
-        match self.connections.values().all(|connection| connection.place == Place::SameMachine) {
+        let here = |connection: &OpenConnection| connection.way == Way::Direct(Place::SameMachine);
+        match self.connections.values().all(here) {
             true => Place::SameMachine,
             false => Place::Elsewhere,
         }
@@ -131,11 +162,34 @@ impl Peer {
         self.addresses.iter().any(|known| known.origin >= Origin::Seeded)
     }
 
-    /// Whether it is to be dialled, with so many connected or being dialled.
+    /// Whether it is to be dialled if there is a way, with so many connected or being dialled.
     pub(super) fn is_wanted(&self, discovery: Discovery, linked: usize) -> bool {
         let missing = discovery == Discovery::FullMesh && linked < FULL_MESH_PEERS;
-        let idle = !self.is_connected() && !self.addresses.is_empty();
-        idle && (missing || self.is_configured())
+        !self.is_connected() && (missing || self.is_configured())
+    }
+
+    /// Whether a connection to it goes through no relay.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.connections.values().any(|connection| matches!(connection.way, Way::Direct(_)))
+    }
+
+    /// The relay that everything goes through, if it does.
+    pub(crate) fn relay(&self) -> Option<NodeId> {
+        match self.newest()?.way {
+            Way::Relayed(relay) => Some(relay),
+            Way::Direct(_) => None,
+        }
+    }
+
+    pub(super) fn wants_direct(&self) -> bool {
+        self.is_connected() && !self.is_direct() && !self.addresses.is_empty()
+    }
+
+    /// It can be reached through these, somebody says.
+    pub(super) fn note_relays(&mut self, said: &[NodeId]) {
+        self.relays.retain(|known| !said.contains(known));
+        self.relays.splice(0..0, said.iter().copied());
+        self.relays.truncate(PEER_RELAYS_MAX);
     }
 
     /// Nobody but others says that it is there.

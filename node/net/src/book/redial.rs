@@ -3,9 +3,12 @@
 use std::time::Instant;
 
 use crate::backoff::Backoff;
-use crate::limits::{LOST_RECENTLY, REDIAL_LOST_MAX, REDIAL_MAX, REDIAL_MIN};
+use crate::limits::{
+    DIRECT_MAX, DIRECT_MIN, LOST_RECENTLY, REDIAL_LOST_MAX, REDIAL_MAX, REDIAL_MIN,
+};
 
 const REDIAL: Backoff = Backoff { min: REDIAL_MIN, max: REDIAL_MAX };
+const DIRECT: Backoff = Backoff { min: DIRECT_MIN, max: DIRECT_MAX };
 const REDIAL_LOST: Backoff = Backoff { min: REDIAL_MIN, max: REDIAL_LOST_MAX };
 
 /// When a peer or a seed is dialled next, and how often that has failed in a row.
@@ -26,6 +29,13 @@ impl Redial {
     /// When it is due; `None` while it is under way.
     pub(super) fn at(&self, now: Instant) -> Option<Instant> {
         (!self.under_way).then(|| self.next.unwrap_or(now))
+    }
+
+    /// Of a peer that is reached in another way meanwhile: there is time.
+    pub(super) fn fail_calmly(&mut self, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        self.under_way = false;
+        self.next = Some(now + DIRECT.after(self.failures));
     }
 
     pub(super) fn fail(&mut self, now: Instant) {

@@ -1,5 +1,8 @@
 use super::*;
-use crate::limits::{FULL_MESH_PEERS, LOST_RECENTLY, REDIAL_LOST_MAX, REDIAL_MAX, REDIAL_MIN};
+use crate::limits::{
+    DIRECT_MAX, FULL_MESH_PEERS, LOST_RECENTLY, PLACE_AGAIN, REDIAL_LOST_MAX, REDIAL_MAX,
+    REDIAL_MIN,
+};
 
 const ME: NodeId = [0; 32];
 const A: NodeId = [1; 32];
@@ -15,12 +18,18 @@ fn at(text: &str) -> Address {
 
 fn connect(book: &mut Book, node: NodeId, place: Place, now: Instant) -> ConnectionId {
     let connection = ConnectionId::new_unchecked(usize::from(node[0]));
-    assert_eq!(book.connected(node, connection, place, now), Admission::Admitted);
+    assert_eq!(book.connected(node, connection, Way::Direct(place), now), Admission::Admitted);
     connection
 }
 
 fn record(node: NodeId, addresses: &[&str]) -> Record {
-    Record { node, addresses: addresses.iter().map(|text| at(text)).collect() }
+    let addresses = addresses.iter().map(|text| at(text)).collect();
+    Record { node, addresses, relays: Vec::new() }
+}
+
+/// What is dialled now, by addresses.
+fn dialled(book: &mut Book, now: Instant) -> Vec<(Target, Vec<Address>)> {
+    book.due(now).into_iter().map(|due| (due.target, due.addresses)).collect()
 }
 
 fn refused() -> NoLink {
@@ -32,7 +41,7 @@ fn a_configured_peer_is_dialled_at_once_and_for_ever() {
     let (mut book, mut now) = book();
     book.configure(format!("{}@10.0.0.1:7", "01".repeat(32)).parse().unwrap(), now);
     for _ in 0..50 {
-        let due = book.due(now);
+        let due = dialled(&mut book, now);
         assert_eq!(due, [(Target::Peer(A), vec![at("10.0.0.1:7")])]);
         assert!(book.due(now).is_empty(), "one dial at a time");
         book.dial_failed(&Target::Peer(A), Some(refused()), now);
@@ -52,7 +61,7 @@ fn dialled_when_foreseen(book: &mut Book, now: Instant) -> Option<Duration> {
     }
     let due = book.due(at.max(now));
     assert!(!due.is_empty());
-    for (target, _) in due {
+    for Due { target, .. } in due {
         book.dial_failed(&target, Some(refused()), at.max(now));
     }
     Some(at.saturating_duration_since(now))
@@ -91,16 +100,16 @@ fn a_seed_becomes_a_peer_and_a_seed_again_if_another_node_answers() {
     let (mut book, now) = book();
     book.configure("10.0.0.1:7".parse().unwrap(), now);
     let target = Target::Seed(at("10.0.0.1:7"));
-    assert_eq!(book.due(now), [(target.clone(), vec![at("10.0.0.1:7")])]);
+    assert_eq!(dialled(&mut book, now), [(target.clone(), vec![at("10.0.0.1:7")])]);
     let connection = connect(&mut book, A, Place::Elsewhere, now);
     book.met(&target, A, &at("10.0.0.1:7"));
     assert!(book.due(now).is_empty());
     assert_eq!(book.disconnected(&A, connection, None, now), Left::None);
     let later = now + REDIAL_MAX;
-    assert_eq!(book.due(later), [(Target::Peer(A), vec![at("10.0.0.1:7")])]);
+    assert_eq!(dialled(&mut book, later), [(Target::Peer(A), vec![at("10.0.0.1:7")])]);
     book.not_there(&A, &at("10.0.0.1:7"));
     book.dial_failed(&Target::Peer(A), None, later);
-    assert_eq!(book.due(later + REDIAL_MAX), [(target, vec![at("10.0.0.1:7")])]);
+    assert_eq!(dialled(&mut book, later + REDIAL_MAX), [(target, vec![at("10.0.0.1:7")])]);
 }
 
 #[test]
@@ -112,10 +121,10 @@ fn loopback_is_told_to_and_believed_from_this_machine_only() {
     book.up(&B, now);
     let own = [at("127.0.0.1:7"), at("10.0.0.9:7")];
     let heard = vec![record(A, &["127.0.0.1:1", "10.0.0.1:1"])];
-    assert_eq!(book.learn(&A, heard, now).len(), 1);
+    assert_eq!(book.learn(&A, heard, now).addresses.len(), 1);
     let heard = vec![record(B, &["127.0.0.1:2", "10.0.0.2:2"])];
-    assert_eq!(book.learn(&B, heard.clone(), now).len(), 2);
-    assert!(book.learn(&B, heard, now).is_empty(), "news only once");
+    assert_eq!(book.learn(&B, heard.clone(), now).addresses.len(), 2);
+    assert!(book.learn(&B, heard, now).addresses.is_empty(), "news only once");
     let to_a = book.announcement(&A, &own);
     assert_eq!(to_a, [record(ME, &["10.0.0.9:7"]), record(B, &["10.0.0.2:2"])]);
     let to_b = book.announcement(&B, &own);
@@ -131,13 +140,13 @@ fn hearsay_is_dialled_but_not_passed_on_and_never_pushes_out_better() {
         book.learn(&A, vec![record(B, &[&format!("10.0.0.2:{}", i + 1)])], now);
     }
     assert_eq!(book.peer(&B).unwrap().addresses().count(), PEER_ADDRESSES_MAX);
-    assert!(matches!(&book.due(now)[..], [(Target::Peer(B), _)]));
+    assert!(matches!(&dialled(&mut book, now)[..], [(Target::Peer(B), _)]));
     connect(&mut book, B, Place::Elsewhere, now);
     book.up(&B, now);
-    assert_eq!(book.announcement(&A, &[]).len(), 1, "hearsay is not passed on");
+    assert_eq!(book.announcement(&A, &[])[1..], [record(B, &[])], "hearsay is not passed on");
     book.learn(&B, vec![record(B, &["10.0.0.2:99"])], now);
     assert_eq!(book.announcement(&A, &[])[1..], [record(B, &["10.0.0.2:99"])]);
-    assert!(book.learn(&A, vec![record(ME, &["10.0.0.3:1"])], now).is_empty());
+    assert!(book.learn(&A, vec![record(ME, &["10.0.0.3:1"])], now).addresses.is_empty());
     assert!(book.peer(&ME).is_none(), "we do not dial ourselves");
 }
 
@@ -246,7 +255,7 @@ fn who_was_not_heard_is_not_blamed_for_what_could_not_be_heard() {
     // Connected anew, it says anew what it listens to.
     let again = ConnectionId::new_unchecked(77);
     book.subscribed(&A, 0);
-    book.connected(A, again, Place::Elsewhere, now + WATCHDOG);
+    book.connected(A, again, Way::Direct(Place::Elsewhere), now + WATCHDOG);
     book.alive(&A, silent, MS, now + 3 * WATCHDOG);
     book.alive(&A, again, MS, now + WATCHDOG + WATCHDOG / 2);
     assert!(book.deaf(now + 3 * WATCHDOG).is_empty());
@@ -260,10 +269,10 @@ fn who_dials_again_has_lost_what_it_had() {
     let id = ConnectionId::new_unchecked;
     let (old, young, newest) = (id(10), id(11), id(12));
     let later = now + HANDSHAKE_TIMEOUT + MS;
-    book.connected(A, old, Place::Elsewhere, now);
+    book.connected(A, old, Way::Direct(Place::Elsewhere), now);
     book.alive(&A, old, MS, later);
-    book.connected(A, young, Place::Elsewhere, later);
-    book.connected(A, newest, Place::Elsewhere, later);
+    book.connected(A, young, Way::Direct(Place::Elsewhere), later);
+    book.connected(A, newest, Way::Direct(Place::Elsewhere), later);
     assert_eq!(book.dialled_again(&A, later), [old], "it may have been alive until just now");
     assert_eq!(book.disconnected(&A, old, None, later), Left::Newest);
     // Both sides may have dialled at once: that shows soon.
@@ -413,5 +422,81 @@ fn made_up_nodes_neither_push_out_nor_delay_those_that_were_met() {
     assert!(book.peer(&B).is_some());
     let due = book.due(now + REDIAL_MAX);
     assert_eq!(due.len(), DIALS_MAX);
-    assert_eq!(due[0].0, Target::Peer(B));
+    assert_eq!(due[0].target, Target::Peer(B));
+}
+
+/// A relay that is connected directly, and says that it is connected to these.
+fn relay(book: &mut Book, node: NodeId, links: &[NodeId], now: Instant) {
+    connect(book, node, Place::Elsewhere, now);
+    book.up(&node, now);
+    book.carries(&node, true);
+    let said = [node].iter().chain(links).map(|node| record(*node, &[])).collect();
+    book.learn(&node, said, now);
+}
+
+#[test]
+fn places_are_asked_for_where_they_lead_to_nodes_that_are_apart() {
+    let (mut book, now) = book();
+    let [c, d, e, far, farther] = [[3; 32], [4; 32], [5; 32], [8; 32], [9; 32]];
+    relay(&mut book, A, &[B], now);
+    relay(&mut book, B, &[A], now);
+    assert!(book.places_to_ask(now).is_empty(), "all are connected directly");
+    relay(&mut book, c, &[A, B, far], now);
+    relay(&mut book, d, &[far], now);
+    relay(&mut book, e, &[far], now);
+    let mut asked = book.places_to_ask(now);
+    asked.sort_unstable();
+    assert_eq!(asked, [d, e], "two of the three that know it");
+    assert!(book.places_to_ask(now).is_empty(), "they are asked once");
+    book.place_held(&d);
+    assert_eq!(book.announcement(&A, &[])[0].relays, [d], "only places that there are");
+    book.place_lost(&e, now);
+    assert_eq!(book.places_to_ask(now), [c], "another one at once, and the same one later");
+    // A node that none of the relays knows.
+    relay(&mut book, A, &[B, farther], now);
+    assert_eq!(book.places_to_ask(now), [A]);
+    assert!(book.places_to_ask(now + PLACE_AGAIN).is_empty(), "all have a way to this node");
+}
+
+#[test]
+fn a_circuit_is_dialled_when_there_is_no_other_way_and_relays_take_turns() {
+    let (mut book, mut now) = book();
+    let (first, second, unknown) = ([3; 32], [4; 32], [5; 32]);
+    relay(&mut book, first, &[], now);
+    relay(&mut book, second, &[], now);
+    let relays = vec![first, second, unknown];
+    book.learn(
+        &first,
+        vec![record(first, &[]), Record { relays, ..record(A, &["10.0.0.1:1"]) }],
+        now,
+    );
+    let dial = |book: &mut Book, now| book.due(now).pop().map(|due| (due.target, due.relay));
+    let to_a = |relay| Some((Target::Peer(A), relay));
+    assert_eq!(dial(&mut book, now), to_a(None), "directly first");
+    for relay in [first, second, first] {
+        book.dial_failed(&Target::Peer(A), Some(refused()), now);
+        now += REDIAL_MAX;
+        assert_eq!(dial(&mut book, now), to_a(Some(relay)));
+    }
+    // It is reached through one, and dialled directly from time to time.
+    let circuit = ConnectionId::new_unchecked(77);
+    book.connected(A, circuit, Way::Relayed(first), now);
+    book.up(&A, now);
+    assert_eq!(book.peer(&A).unwrap().relay(), Some(first));
+    assert!(dial(&mut book, now).is_none());
+    assert_eq!(book.next_dial(now), Some(now + DIRECT_MIN));
+    now += DIRECT_MIN;
+    assert_eq!(dial(&mut book, now), Some((Target::Direct(A), None)));
+    assert!(dial(&mut book, now).is_none());
+    book.dial_failed(&Target::Direct(A), Some(refused()), now);
+    assert!(book.peer(&A).unwrap().last_error.is_some(), "why it is not direct");
+    assert_eq!(dial(&mut book, now + DIRECT_MAX), Some((Target::Direct(A), None)));
+    assert!(book.announcement(&second, &[]).iter().all(|it| it.node != A), "it is not carried on");
+    // At last it is there.
+    assert!(book.circuits_beside(&A).is_empty());
+    connect(&mut book, A, Place::Elsewhere, now);
+    assert_eq!(book.circuits_beside(&A), [circuit]);
+    assert_eq!(book.disconnected(&A, circuit, None, now), Left::Newest);
+    assert_eq!(book.peer(&A).unwrap().relay(), None);
+    assert!(dial(&mut book, now + DIRECT_MAX).is_none());
 }

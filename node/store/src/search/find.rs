@@ -25,6 +25,9 @@ use crate::{
     view::View,
 };
 
+/// A cursor that follows from no message that was shown is as coarse as this.
+const MINUTE_MS: u64 = 60_000;
+
 /// A page of messages that were found, the newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<T> {
@@ -187,12 +190,22 @@ struct Page<'w, T> {
     limit: usize,
     rows: Vec<T>,
     read: usize,
+    /// The last one that was read.
     last: Option<Spot>,
+    /// The last one that the searcher is shown, if it asks for it.
+    shown: Option<Spot>,
 }
 
 impl<T> Page<'_, T> {
     fn is_done(&self) -> bool {
         self.rows.len() >= self.limit || self.read >= SEARCH_ROWS_MAX
+    }
+
+    /// Where the next page begins. It names a message that the searcher is not shown only where a whole page of such messages
+    /// would begin again and again otherwise.
+    fn end(&self) -> Option<Spot> {
+        let goes_on = |spot: &Spot| self.wanted.after.is_none_or(|after| *spot < after);
+        self.shown.filter(goes_on).or(self.last)
     }
 }
 
@@ -215,7 +228,7 @@ impl Index {
         };
         let mut rooms = Rooms::new(self, may)?;
         let limit = wanted.limit.clamp(1, SEARCH_PAGE_MAX);
-        let mut page = Page { wanted, limit, rows: Vec::new(), read: 0, last: None };
+        let mut page = Page { wanted, limit, rows: Vec::new(), read: 0, last: None, shown: None };
         let mut pending = Pending::default();
         let (mut looked, mut cut) = (0, None);
         let in_time = |newest_ms: u64, oldest_ms: u64| {
@@ -227,18 +240,19 @@ impl Index {
         for (newest_ms, _, place) in places {
             fill(&mut page, &mut pending, Some(*newest_ms), &mut rooms, show)?;
             if page.is_done() {
-                cut = page.last;
+                cut = page.end();
                 break;
             }
             if looked >= SEARCH_PLACES_MAX {
-                // Everything newer than this place was looked at.
+                // Everything newer than this place was looked at. Its newest message may be in a room that the searcher knows
+                // nothing of: the cursor says the minute.
                 let here = Spot {
-                    wall_ms: newest_ms.saturating_add(1),
+                    wall_ms: (newest_ms / MINUTE_MS).saturating_add(1).saturating_mul(MINUTE_MS),
                     room: RoomId([0; 16]),
                     number: Number::ZERO,
                 };
                 if wanted.after.is_none_or(|after| here < after) {
-                    cut = Some(page.last.map_or(here, |last| last.min(here)));
+                    cut = Some(page.end().map_or(here, |end| end.min(here)));
                     break;
                 }
             }
@@ -252,7 +266,7 @@ impl Index {
         if cut.is_none() {
             fill(&mut page, &mut pending, None, &mut rooms, show)?;
             let is_left = !pending.spots.is_empty() || pending.floor.is_some();
-            cut = page.last.filter(|_| is_left);
+            cut = page.end().filter(|_| is_left);
         }
         Ok(Found { rows: page.rows, next: cut, behind: self.is_behind() })
     }
@@ -271,8 +285,11 @@ fn fill<T>(
     {
         page.read += 1;
         page.last = Some(spot);
-        let row = rooms.row(spot)?.filter(|row| is_meant(page.wanted, spot, row));
-        page.rows.extend(row.and_then(|row| show(spot.room, row)));
+        let Some(row) = rooms.row(spot)? else { continue };
+        let is_meant = is_meant(page.wanted, spot, &row);
+        let Some(shown) = show(spot.room, row) else { continue };
+        page.shown = Some(spot);
+        page.rows.extend(Some(shown).filter(|_| is_meant));
     }
     Ok(())
 }

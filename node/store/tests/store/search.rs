@@ -257,6 +257,34 @@ fn segments_and_their_end_are_searched_as_one() {
 }
 
 #[test]
+fn a_cursor_names_no_message_that_the_searcher_is_not_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = many(dir.path());
+    let index = Index::beside(dir.path(), world.store.reader());
+    let mut follower = index.follow().unwrap();
+    follow(&mut follower);
+    // Pages end after so many rows, whatever is shown of them.
+    let pages = |hides: &dyn Fn(u64) -> bool| {
+        let (mut wanted, mut cursors) = (of_words("\"all all\""), Vec::new());
+        loop {
+            let show =
+                &mut |_, row: store::Row| Some(row.number.0).filter(|number| !hides(*number));
+            let page = index.find(&wanted, &|_| true, show).unwrap();
+            assert!(page.rows.is_empty());
+            let Some(next) = page.next else { return cursors };
+            assert!(wanted.after.is_none_or(|after| next < after), "a page goes on");
+            cursors.push(next.number.0);
+            wanted.after = Some(next);
+        }
+    };
+    let cursors = pages(&|number| number % 7 != 0);
+    assert!(cursors.len() > 1 && cursors.iter().all(|number| number % 7 == 0), "{cursors:?}");
+    let read = SEARCH_ROWS_MAX as u64;
+    let cursors = pages(&|_| true);
+    assert_eq!(cursors[0], MANY - read + 1, "it comes to its end all the same");
+}
+
+#[test]
 fn nothing_is_missing_after_a_kill() {
     let dir = tempfile::tempdir().unwrap();
     let mut world = many(dir.path());

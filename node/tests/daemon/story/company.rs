@@ -84,7 +84,7 @@ fn mint(node: &Daemon, more: &[&str]) -> String {
 }
 
 /// A link to a node, and a ticket that leads over it.
-fn link(runtime: &Runtime, to: &Daemon) -> (Pipe, String) {
+pub(crate) fn link(runtime: &Runtime, to: &Daemon) -> (Pipe, String) {
     let target = to.ready["listen"][0].as_str().unwrap().to_owned();
     let pipe = runtime.block_on(Pipe::to(target)).unwrap();
     let at = pipe.address().to_string();
@@ -140,7 +140,7 @@ fn clawchat(node: &Daemon, key: &str) -> Listener {
 }
 
 /// Whether a node is connected with so many others.
-fn meets(node: &Daemon, others: usize) -> bool {
+pub(crate) fn meets(node: &Daemon, others: usize) -> bool {
     let status = node.status();
     let peers = status["peers"].as_array().unwrap();
     peers.iter().filter(|it| it["connected"] == true && it["alive"] == true).count() == others

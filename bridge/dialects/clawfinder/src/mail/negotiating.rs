@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// A step as a client gives it.
-struct Given {
+pub(crate) struct Given {
     step: Step,
     to: String,
     session: Option<String>,
@@ -34,7 +34,7 @@ struct Given {
 }
 
 impl Given {
-    fn read(mut fields: Fields) -> Answer<Given> {
+    pub(crate) fn read(mut fields: Fields) -> Answer<Given> {
         let word = Text::required(Most::Chars(256));
         let kind = fields.text("type", word);
         let step = kind.as_deref().and_then(Step::read);
@@ -128,7 +128,8 @@ pub(crate) async fn step(registry: &Registry, coming: &Coming, fields: Fields) -
     sending::fits(&text)?;
     let name = (to.print, session.clone());
     let subject = subject::write(given.step, &session);
-    let outgoing = sending::Outgoing { to, subject, text, form: Form::Pgp };
+    let outgoing =
+        sending::Outgoing { to, subject, text, form: Form::Pgp, nonce: coming.mail_nonce() };
     let letter = sending::deliver(registry, &caller, &outgoing).await?;
     let sessions = registry.sessions(&caller, None).await?;
     let state = sessions.get(&name).and_then(|held| held.state).map(State::name);

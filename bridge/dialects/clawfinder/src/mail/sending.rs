@@ -8,7 +8,7 @@ use mesh::{
     api::account::RecordWrite,
     limits::{FINDER_LETTER_BYTES_MAX, FINDER_SUBJECT_BYTES_MAX},
     name::id::KeyPrint,
-    records::finder::{Envelope, Form, MAILS, Receipt, ReceiptStep},
+    records::finder::{Envelope, Form, MAILS, Mail, Receipt, ReceiptStep},
     wire::record::{RecordId, Stamp},
 };
 use openpgp::{Certificate, KeyId, recipients_of};
@@ -18,7 +18,7 @@ use crate::{
     caller::Caller,
     fields::{Fields, Most, Text},
     hosted::blocking,
-    http::{Coming, Done},
+    http::{Coming, Done, MailNonce},
     index::{Account, Index, Letter},
     limits::{
         MAILBOX_BYTES_MAX, MAILBOX_MAX, MAILS_PER_DAY, MAILS_PER_MINUTE, UNREAD_OF_ONE_SENDER_MAX,
@@ -40,6 +40,8 @@ pub(crate) struct Outgoing {
     pub(crate) subject: String,
     pub(crate) text: String,
     pub(crate) form: Form,
+    /// Its id is made of this, where it must not be sent twice; else of one that is drawn.
+    pub(crate) nonce: Option<MailNonce>,
 }
 
 /// `POST /api/agents/me/send/`.
@@ -80,7 +82,7 @@ pub(crate) async fn send(registry: &Registry, coming: &Coming, mut fields: Field
         }
     };
     fits(&sealed)?;
-    let outgoing = Outgoing { to, subject, text: sealed, form };
+    let outgoing = Outgoing { to, subject, text: sealed, form, nonce: coming.mail_nonce() };
     let letter = deliver(registry, &caller, &outgoing).await?;
     showing::as_sent(registry, &caller, letter, Some(text)).await.map(Done::Created)
 }
@@ -139,7 +141,7 @@ pub(crate) async fn deliver(
     caller: &Caller,
     outgoing: &Outgoing,
 ) -> Answer<Letter> {
-    let Outgoing { to, subject, text, form } = outgoing;
+    let Outgoing { to, subject, text, form, nonce } = outgoing;
     registry.count_mail(caller)?;
     if let Subject::Step(..) = subject::read(subject) {
         // Subjects are opened before others have to wait for it.
@@ -147,6 +149,13 @@ pub(crate) async fn deliver(
     }
     let _one_at_a_time = registry.changing.lock().await;
     registry.refresh().await?;
+    let nonce = match nonce {
+        Some(MailNonce(nonce)) => *nonce,
+        None => draw()?,
+    };
+    if let Some(sent) = registry.index().letters.get(Mail::id_of(caller.print, &nonce)) {
+        return Ok(sent);
+    }
     let (above, receipt) = match subject::read(subject) {
         Subject::Ordinary => (Stamp::default(), None),
         Subject::Wrong => {
@@ -165,7 +174,7 @@ pub(crate) async fn deliver(
     let ends = (sender.ok_or_else(gone)?.0, to.id.0);
     let mut envelope = Envelope::new(subject.clone(), *form, ends);
     envelope.receipt = receipt;
-    let id = write(registry, caller, (to.print, &envelope), (text, above)).await?;
+    let id = write(registry, caller, (to.print, &envelope, nonce), (text, above)).await?;
     registry.refresh().await?;
     registry.index().letters.get(id).ok_or_else(|| {
         Problem::unavailable("this node cannot do it now; try again, or ask another node")
@@ -184,15 +193,22 @@ fn receipt(caller: &Caller, to: KeyPrint, step: Step, session: &str) -> Option<R
     Receipt::sign(&caller.secret, to, step, session).ok()
 }
 
+fn busy() -> Box<Problem> {
+    Problem::unavailable("this node cannot do it now; try again in a moment")
+}
+
+fn draw() -> Answer<[u8; 16]> {
+    let mut nonce = [0; 16];
+    getrandom::fill(&mut nonce).map_err(|_| busy())?;
+    Ok(nonce)
+}
+
 async fn write(
     registry: &Registry,
     caller: &Caller,
-    (to, envelope): (KeyPrint, &Envelope),
+    (to, envelope, nonce): (KeyPrint, &Envelope, [u8; 16]),
     (text, above): (&str, Stamp),
 ) -> Answer<RecordId> {
-    let busy = || Problem::unavailable("this node cannot do it now; try again in a moment");
-    let mut nonce = [0; 16];
-    getrandom::fill(&mut nonce).map_err(|_| busy())?;
     let both = registry.between(caller, to).ok_or_else(busy)?;
     let ends = (caller.print, to);
     let mail = both.seal(ends, nonce, envelope);

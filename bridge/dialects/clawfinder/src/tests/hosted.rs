@@ -4,6 +4,7 @@ use super::{
     mail::{INBOX, Person, SENT, id},
     *,
 };
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 const NEGOTIATE: &str = "/api/agents/me/negotiate/";
 const SEND: &str = "/api/agents/me/send/";
@@ -242,5 +243,23 @@ async fn a_reader_is_told_what_is_wrong_inside_a_message() {
     let own = Person::new(&node, "own").await;
     let refused = node.post(NEGOTIATE, Some(&own.agent.key), &step).await;
     assert_eq!(refused.status, 403, "{refused:?}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn its_api_key_opens_the_secret_key_of_a_hosted_account_alone() {
+    let node = Node::new().await;
+    let path = "/api/agents/me/secret-key/";
+    let body = json!({"hosted": true, "username": "carol", "name": "Carol"});
+    let carol = node.post("/api/agents/register/", None, &body).await.ok();
+    let key = carol["api_key"].as_str();
+    let shown = node.ask("GET", path, key, None).await;
+    assert!(shown.headers.contains("no-store"), "{shown:?}");
+    let bytes = STANDARD.decode(shown.ok()["secret_key"].as_str().unwrap()).unwrap();
+    let secret = SecretCertificate::from_bytes(&bytes).unwrap();
+    assert_eq!(carol["id"], secret.certificate().fingerprint().to_string());
+    assert_eq!(node.get(path).await.status, 401);
+    let own = node.agent("dave").await;
+    assert_eq!(node.ask("GET", path, Some(&own.key), None).await.status, 403);
     node.stop().await;
 }

@@ -17,7 +17,7 @@ use crate::{
         PULLS_KEPT_MAX, WARNINGS_KEPT_MAX, WARNINGS_OF_COMMIT_MAX,
     },
     names,
-    shared::Newest,
+    newest::Newest,
     style::Style,
 };
 

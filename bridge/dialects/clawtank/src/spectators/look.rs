@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use bridge::{read::Visitor, redact::redacted, seam::call::ListTasks, secret::Secret};
+use bridge::{read::Visitor, seam::call::ListTasks, secret::Secret, shown::Eyes};
 use mesh::{
     api::{
         agenda::TaskView,
@@ -21,9 +21,10 @@ use crate::{
     envelope::Told,
     limits::{CENSUS_FOR, LOOKS_MAX, MEMBERS_SHOWN_MAX, SPECTATORS_DEFAULT_MAX},
     names,
+    newest::{Newest, lock},
     problem::Problem,
     rooms::{self, Set},
-    shared::{Newest, Shared},
+    shared::Shared,
     state::Context,
     style::{Style, shown},
 };
@@ -143,7 +144,7 @@ pub(super) async fn look(
         return Err(Turned::Denied("show a key: authorization: Bearer KEY"));
     }
     let visitor = Visitor::stranger();
-    let known = super::lock(&shared.spectators.looks.0).at(&text.to_owned(), Arc::default).clone();
+    let known = lock(&shared.spectators.looks.0).at(&text.to_owned(), Arc::default).clone();
     let mut known = known.lock().await;
     if let Some((at, found)) = &*known
         && at.elapsed() < CENSUS_FOR
@@ -216,8 +217,8 @@ impl Look {
         let row = rooms::row(style, &self.info.room, &self.set, spectators);
         let is_agent = |member: &&AgentView| names::user_of(&member.agent).is_none();
         let agents = self.info.agents.iter().filter(is_agent).take(MEMBERS_SHOWN_MAX);
-        let agent = |member: &AgentView| json!({"name": redacted(&shown(&member.name)), "status": status(member.presence.status)});
-        let text = |name: &str| redacted(row[name].as_str().unwrap_or_default());
+        let agent = |member: &AgentView| json!({"name": Eyes::Strangers.text(&shown(&member.name)), "status": status(member.presence.status)});
+        let text = |name: &str| Eyes::Strangers.text(row[name].as_str().unwrap_or_default());
         let [open, in_progress, completed] = self.tasks;
         let data = json!({
             "room_info": {

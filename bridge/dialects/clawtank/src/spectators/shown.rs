@@ -1,15 +1,15 @@
-//! What those who look on see of events: [`super`] names the rules. All that is not named here is hidden.
+//! What those who look on see of events, as [`bridge::shown`] has it for strangers. All that is not named here is hidden.
 
 use std::collections::{HashMap, VecDeque};
 
 use bridge::{
-    redact::{redacted, sha},
     seam::event::{Event, Message},
+    shown::{Commit, Eyes, PullRequest, Shown},
 };
 use mesh::{
     api::{
         agenda::{TaskChange, TaskField, TaskView},
-        command::{AgentView, RoomInfo, Speech},
+        command::{AgentView, RoomInfo},
     },
     name::id::{AgentId, MessageId, RoomId},
     wire::{roster::Status, tasks::TaskStatus},
@@ -23,13 +23,10 @@ use crate::{
         TITLE_CHARS_MAX,
     },
     names,
-    said::Saying,
     style::Style,
     times,
 };
 
-/// In the place of a text that only members can read.
-const ENCRYPTED: &str = "[encrypted]";
 /// Characters of a URL.
 const URL_CHARS_MAX: usize = 500;
 
@@ -71,7 +68,7 @@ pub(super) fn status(status: Status) -> &'static str {
 }
 
 fn short(text: &str, max: usize) -> String {
-    cut(&redacted(text), max).0
+    cut(&Eyes::Strangers.text(text), max).0
 }
 
 impl Scene {
@@ -156,52 +153,36 @@ impl Scene {
     fn said(&mut self, message: &Message) -> Option<Item> {
         let said = &*message.said;
         let name = self.see(&said.agent, Some(&said.name)).name.clone();
-        let is_for_members = Saying::of(message, false).is_for_members();
-        let is_hidden = match message.speech {
-            Speech::Thinking => true,
-            Speech::Chat | Speech::Decision => is_for_members || said.conversation.is_some(),
-        };
-        if is_hidden {
-            return None;
-        }
-        let metadata = said.metadata.as_deref().filter(|_| message.speech == Speech::Chat);
-        let metadata = metadata.and_then(|json| serde_json::from_str::<Value>(json).ok());
-        let kind = metadata.as_ref().and_then(|all| all["kind"].as_str()).unwrap_or_default();
         let at_ms = message.wall_ms;
-        let git = || metadata.as_ref().map(|all| &all["git"]).filter(|git| git.is_object());
-        match kind {
-            "git.commit" => git().map(|git| commit(at_ms, &name, git)),
-            "git.pr_opened" => git().map(|git| pull_request("git.pr_opened", at_ms, git)),
-            "git.pr_merged" => git().map(|git| pull_request("git.pr_merged", at_ms, git)),
-            "git.pr_reviewed" | "approval_request" | "approval_decision" | "request" | "cancel"
-            | "timeout" => None,
-            _ => {
-                let author_type =
-                    if names::user_of(&said.agent).is_some() { "human" } else { "agent" };
+        let (kind, data) = match Eyes::Strangers.sees(message)? {
+            Shown::Commit(commit) => ("git.commit", shown_commit(&name, &commit)),
+            Shown::Opened(request) => ("git.pr_opened", shown_request(&request)),
+            Shown::Merged(request) => ("git.pr_merged", shown_request(&request)),
+            Shown::Chat => {
+                let is_person = names::user_of(&said.agent).is_some();
                 let data = json!({
                     "author": name,
-                    "author_type": author_type,
+                    "author_type": if is_person { "human" } else { "agent" },
                     "content": self.readable(&said.content, TEXT_CHARS_MAX),
                     "timestamp": times::text(at_ms),
                 });
-                Some(Item { kind: "chat.public", at_ms, data, task: None })
+                ("chat.public", data)
             }
-        }
+        };
+        Some(Item { kind, at_ms, data, task: None })
     }
 
     fn readable(&self, text: &str, max: usize) -> String {
-        let is_blob = text.starts_with("clw1:");
-        if self.encrypted || is_blob { ENCRYPTED.to_owned() } else { short(text, max) }
+        cut(&Eyes::Strangers.words(text, self.encrypted), max).0
     }
 
-    fn title(task: &TaskView) -> String {
-        let is_blob = task.title.starts_with("clw1:");
-        if is_blob { ENCRYPTED.to_owned() } else { short(&task.title, TITLE_CHARS_MAX) }
+    fn title(&self, task: &TaskView) -> String {
+        self.readable(&task.title, TITLE_CHARS_MAX)
     }
 
     fn made(&mut self, task: &TaskView) -> Vec<Item> {
         let creator = self.see(&task.created_by, None).name.clone();
-        let data = json!({"title": Self::title(task), "creator": creator});
+        let data = json!({"title": self.title(task), "creator": creator});
         let at_ms = task.created_ms;
         vec![Item { kind: "task.created", at_ms, data, task: Some(shown_id(task)) }]
     }
@@ -216,7 +197,8 @@ impl Scene {
             && change.fields.contains(&TaskField::Assignee)
         {
             let data = json!({
-                "agent_id": redacted(holder), "agent_name": name, "title": Self::title(task),
+                "agent_id": Eyes::Strangers.agent(holder), "agent_name": name,
+                "title": self.title(task),
             });
             items.push(Item {
                 kind: "agent.claimed_task",
@@ -249,7 +231,7 @@ impl Scene {
         let (kind, data) = if is_person {
             (of_person, json!({"display_name": name}))
         } else {
-            (of_agent, json!({"agent_id": redacted(agent), "agent_name": name}))
+            (of_agent, json!({"agent_id": Eyes::Strangers.agent(agent), "agent_name": name}))
         };
         Item { kind, at_ms: times::now_ms(), data, task: None }
     }
@@ -270,35 +252,25 @@ fn shown_id(task: &TaskView) -> MessageId {
     task.facts.alias.unwrap_or(task.task)
 }
 
-fn text_of(git: &Value, path: &str, max: usize) -> String {
-    short(git.pointer(path).and_then(Value::as_str).unwrap_or_default(), max)
-}
-
-fn commit(at_ms: u64, name: &str, git: &Value) -> Item {
-    let text = |path: &str| git.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let count = |name: &str| git["changes"]["stats"][name].as_u64().unwrap_or_default();
-    let first = text("/commit_info/message").lines().next().unwrap_or_default();
-    let data = json!({
-        "sha": sha(text("/commit_info/sha")),
-        "branch": text_of(git, "/commit_info/branch", TITLE_CHARS_MAX),
-        "message": short(first, TITLE_CHARS_MAX),
+fn shown_commit(name: &str, commit: &Commit) -> Value {
+    let Commit { sha, branch, subject, additions, deletions, total_changes } = commit;
+    json!({
+        "sha": sha,
+        "branch": cut(branch, TITLE_CHARS_MAX).0,
+        "message": cut(subject, TITLE_CHARS_MAX).0,
         "agent_name": name,
         "stats": {
-            "additions": count("additions"),
-            "deletions": count("deletions"),
-            "total_changes": count("total_changes"),
+            "additions": additions, "deletions": deletions, "total_changes": total_changes,
         },
-    });
-    Item { kind: "git.commit", at_ms, data, task: None }
+    })
 }
 
-fn pull_request(kind: &'static str, at_ms: u64, git: &Value) -> Item {
-    let data = json!({
-        "number": git["pull_request"]["number"].as_u64().unwrap_or_default(),
-        "title": text_of(git, "/pull_request/title", TITLE_CHARS_MAX),
-        "url": text_of(git, "/pull_request/url", URL_CHARS_MAX),
-    });
-    Item { kind, at_ms, data, task: None }
+fn shown_request(request: &PullRequest) -> Value {
+    json!({
+        "number": request.number,
+        "title": cut(&request.title, TITLE_CHARS_MAX).0,
+        "url": cut(&request.url, URL_CHARS_MAX).0,
+    })
 }
 
 impl Item {
@@ -390,8 +362,8 @@ mod tests {
     #[test]
     fn what_only_members_can_read_is_not_shown() {
         let mut scene = scene();
-        assert_eq!(scene.readable("clw1:AAAA", 9), ENCRYPTED);
+        assert_eq!(scene.readable("clw1:AAAA", 99), "[encrypted]");
         scene.encrypted = true;
-        assert_eq!(scene.readable("anything", 9), ENCRYPTED);
+        assert_eq!(scene.readable("anything", 99), "[encrypted]");
     }
 }

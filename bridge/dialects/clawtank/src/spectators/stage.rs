@@ -18,7 +18,6 @@ use tokio::{
 };
 
 use super::{
-    lock,
     look::{self, Look, Rules, Turned},
     shown::Scene,
 };
@@ -26,6 +25,7 @@ use crate::{
     envelope::Told,
     ids::Form,
     limits::{ACTIVITY_EVERY, LOOKED_AT_AGAIN, STAGE_FRAMES_MAX},
+    newest::lock,
     shared::Shared,
     style::Style,
 };

@@ -18,19 +18,20 @@ use mesh::name::id::RoomId;
 use serde_json::{Value, json};
 
 use super::{
-    Place, announce, enter, lock,
+    Place, announce, enter,
     look::{self, Chat, Turned},
 };
 use crate::{
+    bad_frames::BadFrames,
     envelope::{Request, Told, cut},
     ids,
     limits::{
         HEARTBEATS_PER_MINUTE, SPECTATOR_CHAT_CHARS_MAX, SPECTATOR_CHAT_PER_MINUTE,
         SPECTATOR_NAME_CHARS_MAX, SPECTATOR_ROOM_CHAT_PER_MINUTE,
     },
+    newest::lock,
     problem::Problem,
     shared::{Rate, Shared},
-    socket::BadFrames,
     style::Style,
     times,
 };

@@ -193,7 +193,7 @@ async fn thoughts_and_long_texts_of_others_fit_the_schema() {
     // Metadata of another node may be anything.
     for metadata in [
         r#"{"clawtank":7}"#,
-        r#"{"clawtank":{"mentions":7,"context":[],"attachments":[{"id":1}],"room_id":"x","visibility":[]}}"#,
+        r#"{"clawtank":{"mentions":7,"context":[],"attachments":[{"id":1}],"room_id":"x"},"visibility":[]}"#,
     ] {
         let odd =
             Say { metadata: Some(metadata.to_owned()), ..Say::chat(lobby(), "odd".to_owned()) };

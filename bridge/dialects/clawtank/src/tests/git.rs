@@ -328,7 +328,7 @@ async fn the_page_has_the_records_and_shows_addresses_to_members_alone() {
     assert!(all[0]["data"]["commit_info"]["author"]["email"].is_string());
     let hidden = json!({
         "kind": "git.commit", "git": commit(12, "a", "eve", &["for-members.rs"]),
-        "clawtank": {"visibility": "room_only"},
+        "visibility": "room_only",
     });
     let say = Say::chat(lobby(), "a commit".to_owned());
     node.asks(&eve, Say { metadata: Some(hidden.to_string()), ..say }).await;

@@ -140,3 +140,29 @@ async fn seats_of_this_dialect_are_guests() {
     assert_eq!(candidates.iter().map(|agent| &**agent).collect::<Vec<_>>(), ["eve"]);
     node.stop().await;
 }
+
+#[tokio::test]
+async fn signs_of_life_of_an_agent_that_is_stopped_are_answered_and_tell_nobody() {
+    use bridge::seam::call::StopAgents;
+    let node = Node::new().await;
+    let eve = node.other("eve").await;
+    let mut bob = node.agent("bob").await;
+    let beat =
+        json!({"status": "active", "current_activity": {"type": "testing", "progress": 0.4}});
+    let stop = StopAgents { agent: Some("bob".into()), by: Some("ada".to_owned()) };
+    node.asks(&eve, stop).await;
+    let said = bob.refused("chat.agent_message", super::chat::words("still here")).await;
+    assert_eq!(said.0, "AUTHORIZATION_DENIED");
+    let answer = bob.gets("connection.heartbeat", beat.clone()).await;
+    assert_eq!(answer["status"], "active");
+    let known = node.asks(&eve, ListAgents { room: Some(lobby()) }).await;
+    let status = |known: &[mesh::api::command::AgentView]| {
+        known.iter().find(|agent| &*agent.agent == "bob").unwrap().presence.progress
+    };
+    assert_eq!(status(&known), None);
+    node.asks(&eve, StopAgents { agent: Some("bob".into()), by: None }).await;
+    bob.gets("connection.heartbeat", beat).await;
+    let known = node.asks(&eve, ListAgents { room: Some(lobby()) }).await;
+    assert_eq!(status(&known), Some(40));
+    node.stop().await;
+}

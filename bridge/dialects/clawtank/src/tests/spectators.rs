@@ -459,3 +459,79 @@ async fn a_node_that_stops_lets_them_go() {
     assert_eq!(client.ends().await, 1001);
     assert_eq!(other.ends().await, 1001);
 }
+
+/// One stranger does not take the places of all: one network has so many, whatever its addresses, and this machine and those with a key
+/// have others.
+#[tokio::test]
+async fn those_without_a_key_of_one_network_have_so_many_places() {
+    use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+    let here = std::net::IpAddr::from([127, 0, 0, 1]);
+    let config = Config { trusted_proxies: vec![here], ..keyed() };
+    let node = Node::with(config, Settings::default()).await;
+    let comes = async |from: &str, key: Option<&str>| {
+        let mut request = format!("ws://{}/spectate/lobby", node.at).into_client_request().unwrap();
+        request.headers_mut().insert("x-forwarded-for", from.parse().unwrap());
+        if let Some(key) = key {
+            let shown = format!("Bearer {key}").parse().unwrap();
+            request.headers_mut().insert("authorization", shown);
+        }
+        let (socket, _) = connect_async(request).await.unwrap();
+        let mut client = Client { socket, heard: VecDeque::new(), bare: false };
+        let first = client.next().await.unwrap();
+        (client, first["type"] == "spectator.welcome")
+    };
+    let mut held = Vec::new();
+    for nth in 0..crate::limits::SPECTATORS_OF_NETWORK_MAX {
+        let (client, is_in) = comes(&format!("2001:db8::{nth:x}"), None).await;
+        assert!(is_in, "{nth}");
+        held.push(client);
+    }
+    let (mut turned, is_in) = comes("2001:db8::ffff", None).await;
+    assert!(!is_in);
+    assert_eq!(turned.ends().await, 1008);
+    for (from, key) in
+        [("2001:db8:0:1::1", None), ("127.0.0.1", None), ("2001:db8::ffff", Some(KEY))]
+    {
+        assert!(comes(from, key).await.1, "{from} {key:?}");
+    }
+    // A place that is left is free.
+    drop(held.pop());
+    while !comes("2001:db8::ffff", None).await.1 {
+        tokio::task::yield_now().await;
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn strangers_see_no_print_of_a_key() {
+    let node = Node::new().await;
+    let eve = node.other("eve").await;
+    let mut ada = node.person("ada").await;
+    let mut client = node.spectator("lobby").await;
+    let print = eve.key().0.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+    let person = names::principal(eve.key(), "ada");
+    assert!(person.contains(&print));
+    let task = node.asks(&eve, AssignTask(NewTask::of(lobby(), format!("for {person}")))).await;
+    let held = TaskUpdate { assignee: Some(Some(person.clone())), ..TaskUpdate::of(task.task) };
+    node.asks(&eve, ChangeTask(held)).await;
+    ada.gets("chat.human_message", words("mine")).await;
+    node.says(&eve, &format!("thanks, @{person}"), None).await;
+    let seen = client.seen("thanks").await;
+    let claimed = seen.iter().find(|event| event["type"] == "agent.claimed_task").unwrap();
+    assert_eq!(
+        (&claimed["data"]["agent_id"], &claimed["data"]["title"]),
+        (&json!("ada"), &json!("for ada"))
+    );
+    let shown = json!(seen).to_string();
+    assert!(!shown.contains(&print) && shown.contains("thanks, @ada"), "{shown}");
+    let replay = |visitor: Visitor| {
+        let desk = node.bridge.desk().clone();
+        async move { desk.replay(&visitor, (lobby(), bridge::replay::Wish::default()), (0, 100)).await }
+    };
+    let mine = replay(eve.clone()).await.unwrap();
+    assert!(json!([mine.meta, mine.events]).to_string().contains(&print), "members see it");
+    let public = replay(Visitor::stranger()).await.unwrap();
+    let public = json!([public.meta, public.events]).to_string();
+    assert!(!public.contains(&print) && public.contains("@ada"), "{public}");
+    node.stop().await;
+}

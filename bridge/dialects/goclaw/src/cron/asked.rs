@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::{
     caller::Caller,
+    channels,
     outcome::No,
     params::{AGENT, Names, Params, is_required, must_be},
     times,
@@ -169,30 +170,53 @@ async fn deliver(
     if wants == Some(false) {
         return Ok(Some(None));
     }
-    if let Some(channel) = channel.as_deref().filter(|name| !["room", "agent"].contains(name)) {
-        return Err(No::invalid(format!("channel not found: {channel}")));
-    }
     if wants.is_none() && to.is_none() && channel.is_none() {
         return Ok(None);
     }
-    let before = of.and_then(|job| job.deliver.as_ref());
-    let Some(to) = to.or_else(|| before.map(|deliver| deliver.to.clone())) else {
-        return Err(is_required(TO));
-    };
-    if to.len() > TO_BYTES_MAX {
+    if to.as_ref().is_some_and(|to| to.len() > TO_BYTES_MAX) {
         return Err(No::invalid(format!("deliverTo must have at most {TO_BYTES_MAX} bytes")));
     }
-    let to_agent = match channel.as_deref() {
-        Some("agent") => true,
-        Some(_) => false,
-        None => before.is_some_and(|deliver| matches!(deliver.target, Target::Agent(_))),
+    let before = of.and_then(|job| job.deliver.as_ref());
+    let to = to.or_else(|| before.map(|deliver| deliver.to.clone()));
+    if let Some(name) = channel.as_deref().filter(|name| !["room", "agent"].contains(name)) {
+        // Its receiver is told, and makes of it what it wants.
+        let to = to.unwrap_or_default();
+        let target = webhook(caller, name, before.map(|deliver| &deliver.target)).await?;
+        return Ok(Some(Some(Deliver { to, target })));
+    }
+    let kind = match (channel.as_deref(), before.map(|deliver| &deliver.target)) {
+        (None, Some(target @ Target::Webhook { .. })) => {
+            let (to, target) = (to.unwrap_or_default(), target.clone());
+            return Ok(Some(Some(Deliver { to, target })));
+        }
+        (Some("agent"), _) | (None, Some(Target::Agent(_))) => "agent",
+        (Some(_), _) | (None, Some(Target::Room(_)) | None) => "room",
     };
-    let target = if to_agent {
+    let to = to.filter(|to| !to.is_empty()).ok_or_else(|| is_required(TO))?;
+    let target = if kind == "agent" {
         Target::Agent(caller.agent(&to).await?.agent)
     } else {
         Target::Room(caller.team_named(&to).await?.room)
     };
     Ok(Some(Some(Deliver { to, target })))
+}
+
+/// A webhook of the key, by its name or id. The one that a job has may be another node's.
+async fn webhook(caller: &Caller, name: &str, before: Option<&Target>) -> Result<Target, No> {
+    let mut found = channels::hooks_named(caller, name).await?;
+    match (found.len(), before) {
+        (1, _) => {
+            let (id, name) = found.remove(0);
+            Ok(Target::Webhook { id, name })
+        }
+        (0, Some(target @ Target::Webhook { name: had, .. })) if had == name => Ok(target.clone()),
+        (0, _) => Err(No::invalid(format!("channel not found: {name}"))),
+        _ => {
+            let ids: Vec<String> = found.into_iter().map(|(id, _)| id).collect();
+            let text = format!("several channels are called {name}: {}", ids.join(", "));
+            Err(No::invalid(text))
+        }
+    }
 }
 
 #[cfg(test)]

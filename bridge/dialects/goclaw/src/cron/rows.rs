@@ -7,15 +7,23 @@ use std::{
 };
 
 use bridge::{
-    schedules::{Fired, JobState, Run, Status, Target},
+    schedules::{Asked, Fired, JobState, Run, Status, Target},
     seam::call::NameNodes,
 };
 use mesh::name::id::NodeId;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::broadcast::error::RecvError;
+use tokio::{sync::broadcast::error::RecvError, time::Instant};
 
-use crate::{caller::Caller, names::uuid, outcome::No, shared::Shared, times};
+use crate::{
+    caller::{Caller, Speaker},
+    connect::caller_of_job,
+    names::uuid,
+    outcome::No,
+    runs,
+    shared::Shared,
+    times,
+};
 
 /// Names of nodes.
 pub(super) type Names = BTreeMap<NodeId, String>;
@@ -69,9 +77,10 @@ pub(super) fn row(state: &JobState, names: &Names, own: bool) -> Value {
         row["agent_id"] = json!(&**agent);
     }
     if let Some(deliver) = &job.deliver {
-        let channel = match deliver.target {
+        let channel = match &deliver.target {
             Target::Room(_) => "room",
             Target::Agent(_) => "agent",
+            Target::Webhook { name, .. } => name,
         };
         row["deliverChannel"] = json!(channel);
         row["deliverTo"] = json!(deliver.to);
@@ -171,8 +180,10 @@ fn id_of(run: &Run) -> String {
     uuid(bytes, 8)
 }
 
-/// Tells clients what becomes of jobs, at all nodes of their keys, as long as the dialect is there.
+/// Tells clients what becomes of jobs, at all nodes of their keys, as long as the dialect is there; and of the runs that this
+/// node waits for all that they hear of others.
 pub(crate) fn listen(shared: &Arc<Shared>) {
+    follow(shared);
     let mut heard = shared.desk.hear_jobs();
     let shared: Weak<Shared> = Arc::downgrade(shared);
     drop(tokio::spawn(async move {
@@ -188,6 +199,43 @@ pub(crate) fn listen(shared: &Arc<Shared>) {
             }
         }
     }));
+}
+
+fn follow(shared: &Arc<Shared>) {
+    let mut heard = shared.desk.hear_asked();
+    let shared: Weak<Shared> = Arc::downgrade(shared);
+    drop(tokio::spawn(async move {
+        loop {
+            match heard.recv().await {
+                Ok(asked) => {
+                    let Some(shared) = shared.upgrade() else { return };
+                    drop(tokio::spawn(async move { look_on(shared, &asked).await }));
+                }
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }));
+}
+
+async fn look_on(shared: Arc<Shared>, asked: &Asked) {
+    let Asked { key, job, agent, session, room, request: (id, number) } = asked;
+    let speaker = Speaker { agent: job.owner.clone(), user: job.user.clone() };
+    let who = (job.user.clone(), job.owner.clone());
+    // A key that is refused has no runs.
+    let Ok(caller) = caller_of_job(shared, key.clone(), who).await else { return };
+    let run = runs::Run {
+        id: *id,
+        number: *number,
+        session: session.clone(),
+        asked: runs::Asked::Peer(agent.clone()),
+        room: *room,
+        speaker,
+        key: caller.print(),
+        text: job.message.clone(),
+        begun: Instant::now(),
+    };
+    runs::look_on(caller, run).await;
 }
 
 async fn tell(shared: &Shared, fired: &Fired) {

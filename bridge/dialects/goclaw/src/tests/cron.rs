@@ -1,6 +1,41 @@
 //! Jobs: as clients write them, as they are fired, and what is told of them.
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
 use super::*;
+
+/// A receiver of posts, which takes each.
+struct Receiver {
+    listener: TcpListener,
+}
+
+impl Receiver {
+    async fn new() -> Receiver {
+        Receiver { listener: TcpListener::bind("127.0.0.1:0").await.unwrap() }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/hook", self.listener.local_addr().unwrap())
+    }
+
+    /// The next post: its head, and its body.
+    async fn takes(&self) -> (String, Value) {
+        let (mut socket, _) = timeout(PATIENCE, self.listener.accept()).await.unwrap().unwrap();
+        let mut read = Vec::new();
+        loop {
+            assert_ne!(socket.read_buf(&mut read).await.unwrap(), 0, "it is cut off");
+            let text = String::from_utf8_lossy(&read);
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let head = head.to_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() == length.unwrap().parse::<usize>().unwrap() {
+                let taken = (head.clone(), serde_json::from_str(body).unwrap());
+                socket.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+                return taken;
+            }
+        }
+    }
+}
 
 /// A job that is due in a hundred years.
 fn idle(name: &str) -> Value {
@@ -290,6 +325,47 @@ async fn words_and_answers_are_delivered_and_a_job_for_one_run_is_gone_after_it(
 }
 
 #[tokio::test]
+async fn the_run_of_a_job_is_told_as_all_others_are() {
+    let node = Node::new().await;
+    let agent = node.agent("bob", KEY).await;
+    node.mint(MINTED, Some(&[Scope::Write]));
+    let mut client = node.owner().await;
+    let mut stranger = node.connected(MINTED, "ada").await;
+    let id = client.gets("cron.create", idle("told")).await["id"].clone();
+    client.gets("cron.run", json!({"id": id})).await;
+    let request = agent.hears(&node, "hi").await;
+    let session = format!("agent:bob:cron:{}", id.as_str().unwrap());
+    let mut of_run = async || loop {
+        let payload = client.cron_event("agent").await;
+        if payload["type"] != "activity" {
+            return payload;
+        }
+    };
+    let began = of_run().await;
+    assert_eq!((&began["type"], &began["agentId"]), (&json!("run.started"), &json!("bob")));
+    assert_eq!(began["runId"], request.message.to_uuid());
+    assert_eq!((&began["sessionKey"], &began["userId"]), (&json!(session), &json!("ada")));
+    assert_eq!(began["payload"], json!({"message": "hi"}));
+    agent.answers(&request, "ho").await;
+    let chunk = of_run().await;
+    assert_eq!((&chunk["type"], &chunk["payload"]), (&json!("chunk"), &json!({"content": "ho"})));
+    let over = of_run().await;
+    assert_eq!(
+        (&over["type"], &over["payload"]["content"]),
+        (&json!("run.completed"), &json!("ho"))
+    );
+    // Another one is open: the agent is at it.
+    client.gets("cron.run", json!({"id": id})).await;
+    while client.cron_event("agent").await["type"] != "run.started" {}
+    let bob = client.gets("agent", json!({"agentId": "bob"})).await;
+    assert_eq!(bob["isRunning"], true, "{bob}");
+    stranger.gets("health", Value::Null).await;
+    let told = stranger.events.iter().any(|event| event["event"] == "agent");
+    assert!(!told, "{:?}", stranger.events);
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn each_user_sees_its_own_jobs_and_administrators_those_of_the_key() {
     let node = Node::new().await;
     let _bob = node.agent("bob", KEY).await;
@@ -320,5 +396,85 @@ async fn without_keys_nobody_has_jobs() {
     let mut client = node.connected("any", "ada").await;
     let (code, _) = client.refused("cron.create", idle("a")).await;
     assert_eq!(code, "NOT_IMPLEMENTED");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_webhook_of_the_key_is_a_channel_of_its_jobs() {
+    let config = Config { allow_private_webhooks: true, ..keyed() };
+    let node = Node::with(config, |settings| settings).await;
+    let agent = node.agent("bob", KEY).await;
+    let (mut client, receiver) = (node.owner().await, Receiver::new().await);
+    let instance = json!({
+        "name": "pager", "channel_type": "webhook", "credentials": {"secret": "s"},
+        "config": {"room_id": "lobby", "url": receiver.url()},
+    });
+    let hook = client.gets("channels.instances.create", instance).await["id"].clone();
+    let mut asked = idle("page");
+    (asked["deliver"], asked["channel"], asked["to"]) =
+        (json!("channel"), json!("pager"), json!("ops"));
+    let made = client.gets("cron.create", asked).await;
+    let job = &made["job"];
+    assert_eq!((&job["deliverChannel"], &job["deliverTo"]), (&json!("pager"), &json!("ops")));
+    let ran = client.gets("cron.run", json!({"id": made["id"]})).await;
+    let request = agent.hears(&node, "hi").await;
+    agent.answers(&request, "all is well").await;
+    let (head, body) = receiver.takes().await;
+    assert!(head.contains("webhook-signature: "), "{head}");
+    for (name, value) in [
+        ("type", json!("clawmesh.cron.delivered")),
+        ("subscription_id", hook.clone()),
+        ("job_id", made["id"].clone()),
+        ("job_name", json!("page")),
+        ("slot", ran["runSlot"].clone()),
+        ("agent_id", json!("bob")),
+        ("user_id", json!("ada")),
+        ("to", json!("ops")),
+        ("content", json!("all is well")),
+    ] {
+        assert_eq!(body[name], value, "{name} of {body}");
+    }
+    let runs = client.runs_of(&made["id"], 1).await;
+    assert_eq!(runs[0]["status"], "ok", "{}", runs[0]);
+    // Other fields of the job change; its channel stays.
+    let patch = json!({"id": made["id"], "message": "ho", "deliverTo": "night shift"});
+    let job = client.gets("cron.update", patch).await["job"].clone();
+    assert_eq!(
+        (&job["deliverChannel"], &job["deliverTo"]),
+        (&json!("pager"), &json!("night shift"))
+    );
+    client.gets("channels.instances.delete", json!({"id": hook})).await;
+    client.gets("cron.run", json!({"id": made["id"]})).await;
+    let request = agent.hears(&node, "ho").await;
+    agent.answers(&request, "well").await;
+    let runs = client.runs_of(&made["id"], 2).await;
+    let failed = runs.iter().find(|run| run["status"] == "error").expect("one is not delivered");
+    assert!(failed["error"].as_str().unwrap().contains("the webhook is not at"), "{failed}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_fires_no_jobs_says_so_and_fires_them_when_it_does_again() {
+    let node = Node::new().await;
+    let agent = node.agent("bob", KEY).await;
+    let mut client = node.owner().await;
+    node.hub.switch_schedules(false);
+    let mut asked = idle("off");
+    asked["schedule"] = json!("every 1 s");
+    let id = client.gets("cron.create", asked).await["id"].clone();
+    let status = client.gets("cron.status", Value::Null).await;
+    assert_eq!((&status["enabled"], &status["jobs"]), (&json!(false), &json!(1)));
+    let (code, message) = client.refused("cron.run", json!({"id": id})).await;
+    assert_eq!(code, "UNAVAILABLE");
+    assert!(message.contains("cron.enabled"), "{message}");
+    let next = client.gets("cron.status", json!({"id": id})).await["nextRunAtMs"].clone();
+    let due = next.as_u64().unwrap();
+    let is_over = async || (crate::times::now_ms() > due + 1_000).then_some(());
+    node.until("a slot is over", is_over).await;
+    let runs = client.gets("cron.runs", json!({"jobId": id})).await;
+    assert_eq!(runs["entries"], json!([]), "none is fired, and none is missed yet");
+    node.hub.switch_schedules(true);
+    agent.hears(&node, "hi").await;
+    assert_eq!(client.gets("cron.list", Value::Null).await["status"]["enabled"], true);
     node.stop().await;
 }

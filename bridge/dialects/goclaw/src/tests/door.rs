@@ -127,6 +127,8 @@ async fn the_owner_of_a_key_is_its_user_and_a_revoked_key_ends_its_connections()
     let mut client = node.client().await;
     let connected = client.gets("connect", json!({"token": MINTED, "user_id": "bob"})).await;
     assert_eq!(connected["user_id"], "Ada L");
+    // The key was just found valid.
+    client.gets("health", json!({})).await;
     node.revoke(MINTED);
     let refused = client.refused("health", json!({})).await;
     assert_eq!(refused.0, "UNAUTHORIZED");

@@ -1,10 +1,14 @@
-//! The agents of the mesh: where each is, and what it says that it does.
+//! The agents of the mesh: where each is, what it says that it does, how it hears of news, and for whom it waits.
 
 use std::sync::Arc;
 
-use bridge::seam::{
-    call::{ListAttached, ListNodes, ListStops},
-    principal::is_principal,
+use bridge::{
+    Woken,
+    checkup::Checkup,
+    seam::{
+        call::{ListAttached, ListDirect, ListNodes, ListRooms, ListStops, ListWaits},
+        principal::is_principal,
+    },
 };
 use maud::{Markup, html};
 use mesh::{
@@ -12,7 +16,7 @@ use mesh::{
     wire::roster::Status,
 };
 
-use super::{Problem, id, layout, mesh::name_of, plain};
+use super::{Problem, id, layout, mesh::name_of, plain, waits::Waits};
 use crate::{limits::AGENTS_SHOWN, shared::Shared, signing::Person, times};
 
 pub(crate) async fn page(shared: &Shared, person: &Arc<Person>) -> Result<Markup, Problem> {
@@ -38,12 +42,30 @@ fn status(agent: &AgentView) -> &'static str {
     }
 }
 
-/// How its client is attached.
-fn by(agent: &AgentView) -> &'static str {
-    match (is_principal(&agent.agent), agent.hosted) {
-        (true, _) => "person",
-        (false, true) => "agent host, by requests",
-        (false, false) => "connection",
+/// How its client is attached. `dialect`: of a connection to this node.
+fn by(agent: &AgentView, dialect: Option<&'static str>) -> &'static str {
+    match (is_principal(&agent.agent), agent.hosted, dialect) {
+        (true, ..) => "person",
+        (false, true, _) => "agent host, by requests",
+        (false, false, Some(dialect)) => dialect,
+        (false, false, None) => "connection",
+    }
+}
+
+/// How it hears that something has come for it.
+fn woken(agent: &AgentView, checkup: Option<&Checkup>) -> Markup {
+    let posts = checkup.and_then(|checkup| checkup.woken.iter().find(|(of, _)| *of == agent.agent));
+    html! {
+        @match posts.map(|(_, woken)| woken) {
+            Some(Woken::Nothing) => "posts to its host",
+            Some(Woken::Told(times)) => { "posts to its host" br; span.quiet { "told " (if *times == 1 { "once".to_owned() } else { format!("{times} times") }) ", not fetched yet" } },
+            Some(Woken::Unreached) => { "posts to its host" br; span.problem { "its host does not take them" } },
+            Some(Woken::Unread) => { "posts to its host" br; span.problem { "fetches nothing, however often it was told" } },
+            None if is_principal(&agent.agent) => "looks at a page",
+            None if agent.hosted => "asks, or waits for it",
+            None if agent.lingers => "when it is back",
+            None => "at once, by its connection",
+        }
     }
 }
 
@@ -106,13 +128,20 @@ pub(crate) async fn content(shared: &Shared, person: &Person) -> Result<Markup, 
     let own = person.holder.key();
     let stops = shared.desk.ask(&person.holder, ListStops).await?;
     let writes = person.holder.standing().may_write();
+    let waits = shared.desk.ask(&person.holder, ListWaits).await?;
+    let mut rooms = shared.desk.ask(&person.holder, ListRooms { parent: None }).await?;
+    rooms.extend(shared.desk.ask(&person.holder, ListDirect).await?);
+    let checkup = shared.desk.checkup(&person.holder).await.ok().flatten();
+    let checkup = checkup.as_deref();
     Ok(html! {
         h1 { "Agents" }
         (stopping(person, &stops))
+        (Waits { waits: &waits, agents: &agents, rooms: &rooms }.markup())
+        h2 { "Who is there" }
         @if agents.is_empty() { p { "Nobody is attached." } }
         @else { div.wide { table {
             caption { "Attached to any node now" }
-            thead { tr { th scope="col" { "Agent" } th scope="col" { "Node" } th scope="col" { "Doing" } th scope="col" { "By" } th scope="col" { "Can do" } th scope="col" { "Last active" } @if writes { th scope="col" { "Act" } } } }
+            thead { tr { th scope="col" { "Agent" } th scope="col" { "Node" } th scope="col" { "Doing" } th scope="col" { "By" } th scope="col" { "Woken" } th scope="col" { "Can do" } th scope="col" { "Last active" } @if writes { th scope="col" { "Act" } } } }
             tbody {
                 @for agent in &agents {
                     tr {
@@ -130,7 +159,8 @@ pub(crate) async fn content(shared: &Shared, person: &Person) -> Result<Markup, 
                             (status(agent))
                             @if let Some(detail) = &agent.presence.detail { br; span.quiet { (plain(detail)) } }
                         }
-                        td data-th="By" { (by(agent)) }
+                        td data-th="By" { (by(agent, shared.desk.speaks(&agent.agent))) }
+                        td data-th="Woken" { (woken(agent, checkup)) }
                         td data-th="Can do" { @for word in agent.capabilities.iter().take(8) { span.tag { (plain(word)) } " " } @if agent.capabilities.len() > 8 { "…" } }
                         td data-th="Last active" { (times::moment(agent.last_active_ms)) }
                         @if writes { td.acts { (write_to(person, agent)) (stop(person, agent, &stops)) } }

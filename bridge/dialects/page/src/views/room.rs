@@ -124,6 +124,9 @@ pub(crate) async fn page(
     let answered = answered(shared, &reader, room, wanted).await;
     let id = room.to_uuid();
     let last = messages.last().map_or(0, |message| message.number.0);
+    if before.is_none() {
+        person.reading.reads(room, info.room.tip);
+    }
     // Of an older page nothing is to come.
     let live = before.is_none().then(|| format!("/ui/rooms/{id}/live?after={last}"));
     let talk = Talk { room: &id, answers: may_say(person, &info.room) };

@@ -58,6 +58,7 @@ impl Side {
         html! {
             (approvals(&form, &self.info, &self.approvals))
             (members(&form, &self.info))
+            (election(&form, &self.info))
             (polls(&form, &self.info, &self.votes))
             (board(&form, &self.info, &self.tasks))
         }
@@ -102,6 +103,32 @@ fn members(form: &Form<'_>, info: &RoomInfo) -> Markup {
         }
         @if form.acts && is_in { (form.of("leave", &html! { button #leave { "Leave" } })) }
         @if form.acts && !is_in { (form.of("join", &html! { button #join title="Members vote, and have their turn" { "Join" } })) }
+    }
+}
+
+/// The election that runs; or a way to begin one, for members.
+fn election(form: &Form<'_>, info: &RoomInfo) -> Markup {
+    let me = form.person.agent();
+    let is_in = form.acts && info.agents.iter().any(|agent| agent.agent == me);
+    let names = |all: &[(AgentId, String)]| {
+        html! { @for (nth, (agent, name)) in all.iter().enumerate() { @if nth > 0 { ", " } span title=(plain(agent)) { (plain(name)) } } }
+    };
+    html! {
+        @match &info.election {
+            Some(election) => {
+                h2 #election { "Election" }
+                div.vote.waits {
+                    p { "A leader is being drawn, as " (called(info, &election.started_by)) " wanted." }
+                    @if !election.standing.is_empty() { p { "Among " (names(&election.standing)) "." } }
+                    @if !election.declined.is_empty() { p.quiet { "Not standing: " (names(&election.declined)) "." } }
+                    @if is_in && election.is_open && election.standing.iter().any(|(agent, _)| *agent == me) {
+                        (form.of("decline", &html! { button #decline { "Do not stand" } }))
+                    }
+                }
+            }
+            None if is_in => (form.of("elect", &html! { button #elect title="By lot, among members that do not decline within a few seconds" { "Draw a leader" } })),
+            None => {}
+        }
     }
 }
 
@@ -154,7 +181,7 @@ fn approvals(form: &Form<'_>, info: &RoomInfo, approvals: &[ApprovalView]) -> Ma
 }
 
 /// A moment to come, with a word before it: a script counts down to it instead.
-fn until(word: &str, ms: u64) -> Markup {
+pub(super) fn until(word: &str, ms: u64) -> Markup {
     html! { span data-until=(ms) { (word) (times::moment(ms)) } }
 }
 

@@ -1,7 +1,9 @@
 //! Accounts of agents that have a key of another dialect. Its API key follows from that key, so nobody keeps it, and the agent has
 //! its account at every node where its own key is shown.
 
-use bridge::{secret::Secret, toolbox::ToolCaller};
+use std::sync::Arc;
+
+use bridge::secret::Secret;
 use mesh::name::{
     id::{AgentId, KeyPrint},
     key::{KeySecret, ShortKey},
@@ -19,22 +21,22 @@ use crate::{
 const LABEL: &[u8] = b"clawmesh finder agent";
 
 /// The API key of the account that an agent has after so many that were deleted.
-pub(super) fn key_of(signer: &KeySecret, agent: &AgentId, nth: u64) -> Result<Secret, ShortKey> {
+pub(crate) fn key_of(signer: &KeySecret, agent: &AgentId, nth: u64) -> Result<Secret, ShortKey> {
     let label = [LABEL, &nth.to_be_bytes(), agent.as_bytes()].concat();
     Ok(secret::of(&*signer.derive(&label)?))
 }
 
 /// The account of an agent.
-pub(super) struct Linked {
-    pub(super) key: Secret,
-    pub(super) print: KeyPrint,
+pub(crate) struct Linked {
+    pub(crate) key: Secret,
+    pub(crate) print: KeyPrint,
     /// It is registered.
-    pub(super) is_known: bool,
+    pub(crate) is_known: bool,
 }
 
 /// Why an agent has no account, and can have none.
 #[derive(Debug)]
-pub(super) enum NoAccount {
+pub(crate) enum NoAccount {
     /// In words.
     Words(String),
     /// As over HTTP.
@@ -47,15 +49,18 @@ impl From<Box<Problem>> for NoAccount {
     }
 }
 
-/// The account of an agent, or the one that it would have.
-pub(super) async fn of(registry: &Registry, by: &ToolCaller) -> Result<Linked, NoAccount> {
-    let Some(signer) = &by.signer else {
+/// The account of an agent of a key, or the one that it would have. `signer`: of the key; a node that checks none has none.
+pub(crate) async fn of(
+    registry: &Registry,
+    (signer, agent): (Option<&Arc<KeySecret>>, &AgentId),
+) -> Result<Linked, NoAccount> {
+    let Some(signer) = signer else {
         let text = "this node checks no keys, so no account can be yours; use a node that was not started with --no-auth";
         return Err(NoAccount::Words(text.to_owned()));
     };
     registry.refresh().await?;
     for nth in 0..LINKED_MAX {
-        let key = key_of(signer, &by.agent, nth);
+        let key = key_of(signer, agent, nth);
         let key = key.map_err(|short| NoAccount::Words(short.to_string()))?;
         let print = KeyPrint::of(key.expose());
         if !registry.index().is_deleted(print) {
@@ -96,6 +101,9 @@ mod tests {
         let label = [LABEL, &[0, 0, 0, 0, 0, 0, 0, 1], b"ada"].concat();
         let derived = secret::of(&signer.derive(&label).unwrap());
         assert_eq!(key(&signer, &ada, 1).expose(), derived.expose());
+        // Computed in Python. The command line derives the same.
+        let expected = "ak_3n1ObISAFGTo9qCD6MgZoRq38JR8-2xnWZGN1t3FdVU";
+        assert_eq!(key(&signer, &ada, 1).expose(), expected);
         assert!(key_of(&KeySecret::of("short"), &ada, 0).is_err());
     }
 }
