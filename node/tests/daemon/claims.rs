@@ -86,7 +86,7 @@ fn of_two_that_claim_at_once_at_two_nodes_one_has_it_and_everybody_is_told_of_on
         let won = answers.iter().position(|it| it["type"] == "task.claim_accepted").unwrap();
         let lost = answers[1 - won];
         assert_eq!(lost["type"], "task.claim_rejected", "round {round}: {answers:?}");
-        assert_eq!(lost["data"]["reason"], "task_already_claimed", "{lost}");
+        assert_eq!(lost["data"]["rejection_reason"], "task_already_claimed", "{lost}");
         for person in &mut people {
             let told = of_task(person, "task.claim_accepted", &task);
             assert_eq!(told["data"]["agent_id"], *names[won], "round {round}");
