@@ -153,6 +153,8 @@ pub struct Cast {
 /// Properties of a room that decide who may read it, and how it is spoken in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomFacts {
+    /// Its name.
+    pub name: Arc<str>,
     /// Those who may know of it.
     pub access: Access,
     /// Only end-to-end encrypted content.

@@ -147,10 +147,11 @@ const ROWS: [(&str, &str, &[&str]); 4] = [
 ];
 
 /// Events that there are (§6, §14).
-const EVENTS: [&str; 8] = [
+const EVENTS: [&str; 9] = [
     "agent",
     "cron",
     "cron.fired",
+    "team.message.sent",
     "session.updated",
     "device.pair.requested",
     "device.pair.resolved",
@@ -243,6 +244,21 @@ impl Recorder {
     pub(crate) fn gets(&mut self, method: &str, params: &Value) -> Value {
         let id = self.begin(method, params);
         self.answer(&id, method).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// The same, as often as a connection may read.
+    pub(crate) fn gets_in_time(&mut self, method: &str, params: &Value) -> Value {
+        loop {
+            let id = self.begin(method, params);
+            match self.answer(&id, method) {
+                Ok(payload) => return payload,
+                Err(error) => {
+                    assert_eq!(error["code"], "RESOURCE_EXHAUSTED", "{method}: {error}");
+                    let wait = error["retryAfterMs"].as_u64().unwrap();
+                    std::thread::sleep(Duration::from_millis(wait));
+                }
+            }
+        }
     }
 
     pub(crate) fn refused(&mut self, method: &str, params: &Value) -> Value {

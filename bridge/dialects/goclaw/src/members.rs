@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bridge::seam::{
-    call::{CreateRoom, CreateShared, DescribeRoom, From, History, SetMember, SetRoom},
-    event::Event,
+use bridge::{
+    read::Overheard,
+    seam::{
+        call::{CreateRoom, CreateShared, DescribeRoom, From, History, SetMember, SetRoom},
+        event::Event,
+    },
 };
 use mesh::{
     api::command::{AgentView, MemberAct, NewRoom, RoomInfo, RoomView},
@@ -258,8 +261,16 @@ pub(crate) async fn events(caller: &Caller, params: &Params) -> Outcome {
     Ok(json!({"count": events.len(), "events": events}))
 }
 
-/// Tells of agents that came onto the list of a team, or went from it.
-pub(crate) fn tell(shared: &Shared, news: &bridge::read::Overheard) {
+/// Tells of agents that came onto the list of a team, or went from it, and of teams that were made or have ended: by whatever
+/// dialect, at whichever node.
+pub(crate) fn tell(shared: &Shared, news: &Overheard) {
+    if let Event::RoomOpened { room, .. } = &news.event {
+        return tell_of(shared, news, "team.created", lead_of(room));
+    }
+    if let Event::RoomClosed { .. } = &news.event {
+        let lead = news.facts.on_record.iter().find(|member| member.role == Role::Lead);
+        return tell_of(shared, news, "team.deleted", lead.map(|member| &member.agent));
+    }
     let Event::MembersChanged { room, came, gone, name } = &news.event else { return };
     let list = &news.facts.on_record;
     let lead = list.iter().find(|member| member.role == Role::Lead);
@@ -279,4 +290,16 @@ pub(crate) fn tell(shared: &Shared, news: &bridge::read::Overheard) {
     };
     came.iter().for_each(|member| tell("added", member));
     gone.iter().for_each(|member| tell("removed", member));
+}
+
+fn tell_of(shared: &Shared, news: &Overheard, what: &str, lead: Option<&AgentId>) {
+    let list = &news.facts.on_record;
+    let mut told = json!({
+        "team_id": news.room.to_uuid(), "team_name": &*news.facts.name, "member_count": list.len(),
+    });
+    if let Some(lead) = lead {
+        told["lead_agent_key"] = json!(&**lead);
+    }
+    shared
+        .tell(what, &told, |client| is_told(client, |key| news.facts.readable_by(key, None), list));
 }

@@ -136,8 +136,6 @@ pub(crate) async fn create(caller: &Caller, params: &Params) -> Outcome {
     }
     let details = caller.details(vec![room.room]).await?.into_iter().next().unwrap_or_default();
     let team = caller.team_row(&room, &details);
-    let told = json!({"team_id": team["id"], "team_name": team["name"], "lead_agent_key": team["lead_agent_key"]});
-    tell(caller, "team.created", &room, &told);
     Ok(json!({"id": team["id"], "team": team}))
 }
 
@@ -186,8 +184,6 @@ pub(crate) async fn delete(caller: &Caller, params: &Params) -> Outcome {
     owned(caller, &room)?;
     let update = DetailsUpdate { closes: true, ..DetailsUpdate::default() };
     caller.act(&caller.speaker(), SetRoom { room: room.room, update }).await?;
-    let told = json!({"team_id": room.room.to_uuid(), "team_name": &*room.name});
-    tell(caller, "team.deleted", &room, &told);
     Ok(json!({"ok": true}))
 }
 

@@ -32,6 +32,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 use crate::{GoClaw, Settings};
 
 mod agents;
+mod aliases;
 mod approvals;
 mod chat;
 mod config;

@@ -319,6 +319,7 @@ impl Hub {
 
     fn opened(&self, view: RoomView, announce: bool) {
         let facts = RoomFacts {
+            name: view.name.clone(),
             access: view.access(),
             encrypted: view.encrypted,
             ephemeral: view.ephemeral,
@@ -345,8 +346,12 @@ impl Hub {
         if !announce {
             return;
         }
-        let state = self.read();
         let view = Arc::new(view);
+        if before.is_none() && view.sides.is_none() {
+            let opened = Event::RoomOpened { room: view.clone(), own: false, to: None };
+            self.overheard(view.room, &opened);
+        }
+        let state = self.read();
         let event =
             |own, to| Arc::new(Told::new(Event::RoomOpened { room: view.clone(), own, to }));
         let (plain, owned) = (event(false, None), event(true, None));
@@ -388,6 +393,9 @@ impl Hub {
     }
 
     fn destroyed(&self, room: RoomId, access: Access) {
+        if access.sides.is_none() {
+            self.overheard(room, &Event::RoomClosed { room });
+        }
         let mut state = self.write();
         if let Some(known) = state.rooms.remove(&room) {
             known.seats.values().for_each(|link| link.unseat(room));

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// News of a room: something was said, a task was made, changed or deleted, an approval was asked for or decided about, or others
+/// News of a room: it is there, or is not any more, something was said, a task was made, changed or deleted, an approval was asked for or decided about, or others
 /// are on its list. What is said in direct rooms is not among it.
 #[derive(Clone, Debug)]
 pub struct Overheard {

@@ -1,11 +1,12 @@
 //! Rooms as teams, and their tasks.
 
-use bridge::seam::call::{AssignTask, ChangeTask, CreateRoom, Join};
+use bridge::seam::call::{AssignTask, ChangeTask, CreateRoom, Join, SetRoom};
 use mesh::{
     api::{
         agenda::{NewTask, TaskUpdate},
         command::{NewRoom, Speech},
     },
+    records::details::DetailsUpdate,
     wire::acts::TaskStatus,
 };
 
@@ -251,5 +252,47 @@ async fn what_is_said_in_teams_is_told_and_thoughts_and_direct_rooms_are_not() {
     assert_eq!((&told["team_id"], &told["user_id"]), (&json!(lobby.to_uuid()), &json!("ada")));
     let told = admin.event_called("team.message.sent").await["payload"].clone();
     assert_eq!((&told["team_id"], &told["message_type"]), (&made["id"], &json!("chat")));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn rooms_that_agents_of_other_dialects_make_and_end_are_told_to_those_who_may_see_them() {
+    let node = Node::new().await;
+    node.mint(MINTED, Some(&[Scope::Admin]));
+    let bob = node.agent("bob", KEY).await;
+    let mut client = node.owner().await;
+    let mut other = node.connected(MINTED, "eve").await;
+    let make = async |name: &str, public: bool| {
+        let name = name.to_owned();
+        let new = NewRoom {
+            name,
+            description: None,
+            parent: None,
+            ephemeral: false,
+            public,
+            encrypted: false,
+        };
+        node.bridge.desk().ask(&bob.visitor, CreateRoom(new)).await.unwrap().room
+    };
+    let (private, public) = (make("shed", false).await, make("meadow", true).await);
+    for (room, name) in [(private, "shed"), (public, "meadow")] {
+        let told = client.event().await;
+        let payload = json!({
+            "team_id": room.to_uuid(), "team_name": name, "member_count": 0,
+            "lead_agent_key": "bob",
+        });
+        assert_eq!((&told["event"], &told["payload"]), (&json!("team.created"), &payload));
+    }
+    let told = other.event().await;
+    assert_eq!(told["payload"]["team_name"], "meadow", "and nothing of the shed: {told}");
+    let update = DetailsUpdate { closes: true, ..DetailsUpdate::default() };
+    node.bridge.desk().ask(&bob.visitor, SetRoom { room: public, update }).await.unwrap();
+    for client in [&mut client, &mut other] {
+        let told = client.event().await;
+        assert_eq!(
+            (&told["event"], &told["payload"]["team_name"]),
+            (&json!("team.deleted"), &json!("meadow"))
+        );
+    }
     node.stop().await;
 }
