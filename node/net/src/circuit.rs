@@ -11,7 +11,7 @@ use libp2p::core::ConnectedPoint;
 use libp2p::multiaddr::Protocol;
 use libp2p::relay::{self, HOP_PROTOCOL_NAME};
 use libp2p::swarm::behaviour::toggle::Toggle;
-use libp2p::{Multiaddr, PeerId, StreamProtocol, identify};
+use libp2p::{Multiaddr, PeerId, identify};
 
 use crate::identity::{NodeId, node_of, peer_of};
 use crate::limits::{
@@ -59,7 +59,7 @@ pub(crate) fn carrying(endpoint: &ConnectedPoint) -> Option<Multiaddr> {
 
 /// Whether a peer carries circuits of others.
 pub(crate) fn is_offered(info: &identify::Info) -> bool {
-    info.protocols.iter().any(|protocol: &StreamProtocol| *protocol == HOP_PROTOCOL_NAME)
+    info.protocols.contains(&HOP_PROTOCOL_NAME)
 }
 
 /// An address that all nodes have for libp2p, which offers no circuits without one. It is told to

@@ -16,13 +16,11 @@ fn through(node: &Node, peer: NodeId) -> Option<NodeId> {
 
 /// Both are up for each other, through a relay, and the relay's id.
 async fn meet(a: &mut Node, b: &mut Node) -> NodeId {
-    let began = Instant::now();
     let (to_a, to_b) = (a.net.node(), b.net.node());
     tokio::join!(a.up(to_b), b.up(to_a));
     let relayed = |it: &Node, peer| through(it, peer).is_some();
     a.until("it is reached through a relay", |it| relayed(it, to_b)).await;
     b.until("it is reached through a relay", |it| relayed(it, to_a)).await;
-    eprintln!("met after {:?}", began.elapsed());
     through(a, to_b).unwrap()
 }
 
