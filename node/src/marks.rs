@@ -127,7 +127,7 @@ pub(crate) fn marked(wanted: &WantedMark, rooms: &[RoomStatus], lobby: RoomId) -
     let name = prefix.and_then(|prefix| text.get(prefix.len()..)).unwrap_or(text);
     let room = room(name, rooms, lobby)?;
     let id = if room.room == lobby { LOBBY.to_owned() } else { room.room.to_uuid() };
-    let key = if is_reserved(&room.name) {
+    let key = if is_reserved(&room.name, true) {
         // Its key is another one for each of its two agents.
         id
     } else if room.public {

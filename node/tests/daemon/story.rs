@@ -6,10 +6,12 @@
 pub(crate) mod company;
 mod hearing;
 
+use std::path::Path;
+
 use serde_json::json;
 
 use self::company::{Company, Who, replay, words};
-use crate::harness::temp;
+use crate::{direct::keyed, harness::temp};
 
 /// Words that those who look on must not read.
 const SECRETS: [&str; 5] = ["third drawer", "cutting", "blue glass", "lamp --on", "well done"];
@@ -191,5 +193,12 @@ impl Company {
                 (&json!("room.stats"), &json!(1))
             );
         }
+        // A node that was killed writes the same file.
+        let [.., third] = self.nodes;
+        let before = replay(&third, Some(&self.key));
+        let dir = Path::new(third.text("data_dir")).parent().unwrap().to_owned();
+        third.kill();
+        let third = keyed(&dir, &["--no-discovery"]);
+        assert_eq!(replay(&third, Some(&self.key)), before);
     }
 }

@@ -67,7 +67,7 @@ async fn odd(scene: &Scene, oddity: usize, dice: &mut Dice) -> Result<()> {
         }
     };
     match oddity {
-        0 | 1 | 2 => stranger(&mut client, oddity).await?,
+        0..3 => stranger(&mut client, oddity).await?,
         3 | 4 => nests(&mut client, oddity == 3).await?,
         5 | 6 => collides(&mut client, oddity == 5, dice).await?,
         7 => {

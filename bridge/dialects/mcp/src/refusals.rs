@@ -41,10 +41,6 @@ impl From<Refusal> for No {
                 let text = format!("over {per_minute} messages a minute for this key");
                 return No::forbidden("rate", text);
             }
-            Refusal::TooManyReplays { per_minute } => {
-                let text = format!("over {per_minute} replays a minute for this key");
-                return No::forbidden("rate", text);
-            }
             Refusal::Field(broken) => return of_field(broken),
             Refusal::Denied(denied) => return of_policy(denied),
             Refusal::Mesh(Refused::TakesNone(none)) => {
@@ -88,6 +84,7 @@ impl From<Refusal> for No {
             }
             // Of calls that no tool makes.
             Refusal::Webhook(..)
+            | Refusal::TooManyReplays { .. }
             | Refusal::NoSubscription
             | Refusal::KeySubscriptionsFull { .. }
             | Refusal::SubscriptionsFull

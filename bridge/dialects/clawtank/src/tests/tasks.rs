@@ -434,3 +434,24 @@ async fn a_task_of_an_agent_that_is_gone_is_open_again_and_not_before() {
     assert!(!ada.rest().await.iter().any(is_released), "told once for each");
     node.stop().await;
 }
+
+#[tokio::test]
+async fn the_claim_beyond_sixty_in_a_minute_is_told_to_wait() {
+    let node = Node::new().await;
+    let mut bob = node.agent("bob").await;
+    let mut answers = Vec::new();
+    // A slow machine has some more places by then.
+    for _ in 0..crate::limits::CLAIMS_PER_MINUTE + 10 {
+        let answer = bob.ask("task.claim", claim(98, "bob")).await;
+        answers.push(why(&answer).0);
+        if answers.last().is_some_and(|code| code == "RATE_LIMIT_EXCEEDED") {
+            let wait = answer["data"]["retry_info"]["retry_after_seconds"].as_u64().unwrap();
+            assert!((1..=60).contains(&wait), "{answer}");
+            break;
+        }
+    }
+    let within = usize::try_from(crate::limits::CLAIMS_PER_MINUTE).unwrap();
+    assert!(answers[..within].iter().all(|code| code == "RESOURCE_NOT_FOUND"), "{answers:?}");
+    assert_eq!(answers.last().map(String::as_str), Some("RATE_LIMIT_EXCEEDED"));
+    node.stop().await;
+}
