@@ -13,7 +13,7 @@ use mesh::{
     name::id::RoomId,
 };
 
-use super::{Problem, id, layout, plain, rooms::name};
+use super::{Problem, layout, plain, rooms::name};
 use crate::{
     forms::Fields,
     limits::{FOUND_CHARS_SHOWN, FOUND_SHOWN},
@@ -186,7 +186,7 @@ fn one(message: &Message, rooms: &BTreeMap<RoomId, String>) -> Markup {
         article.message {
             p.by {
                 strong { (plain(&said.name)) }
-                @if *said.name != *said.agent { " " span.quiet { (id(&said.agent)) } }
+                @if *said.name != *said.agent { " " span.quiet { (super::id(&said.agent)) } }
                 " in " a href=(format!("/ui/rooms/{id}?before={upto}#n{number}")) { (plain(room)) }
                 " " (times::moment(message.wall_ms)) " " span.number { "#" (number) }
             }
