@@ -356,9 +356,11 @@ async fn a_notice_that_nobody_takes_is_given_up_and_others_post_none() {
     for _ in 0..=limits::NOTICE_RETRY_AFTER.len() {
         node.receivers.next().await.1.send(Err(PostError::NoAddress)).unwrap();
     }
-    let reachable = |refused: Result<(), Refusal>| match refused.unwrap_err() {
-        Refusal::Webhook(_, WebhookRule::Reachable(why)) => why,
-        other => panic!("{other:?}"),
+    let reachable = |refused: Result<(), Refusal>| {
+        let Err(Refusal::Webhook(_, WebhookRule::Reachable(why))) = refused else {
+            panic!("{refused:?}");
+        };
+        why
     };
     assert_eq!(reachable(notified.await.unwrap()), "the host has no address");
     let other = node.webhooks.notify(OTHER, notice(&made.id)).await;
