@@ -130,6 +130,7 @@ impl Watch {
 }
 
 /// The keys that mean something.
+#[allow(clippy::wildcard_enum_match_arm, reason = "there are many keys")]
 fn key(event: &Event) -> Option<Key> {
     let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else {
         return None;
