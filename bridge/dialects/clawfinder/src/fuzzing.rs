@@ -86,6 +86,7 @@ pub fn body(bytes: &[u8]) {
     }
 }
 
+#[expect(clippy::boxed_local, reason = "as the readers give it")]
 fn refused(problem: Box<Problem>) {
     let response = problem.into_response();
     let reason = response.extensions().get::<ReasonPhrase>().expect("a reason is one line");
