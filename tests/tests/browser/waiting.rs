@@ -59,7 +59,7 @@ pub(crate) async fn who_waits_for_whom_is_seen_and_that_it_is_over(
     let drawn = "[...document.querySelectorAll('svg.waiting text')].map((one) => one.textContent).filter((text) => text.endsWith('-waits') || text.endsWith('-awaited'))";
     ensure!(page.value(drawn).await? == json!(["ann-waits", "bob-is-awaited"]));
     // A picture is for eyes: the table says the same to everybody else, and leads there.
-    page.click("#waits ~ .wide a[href*='/ui/rooms/']").await?;
+    page.click(&format!("#waits ~ .wide a[href='/ui/rooms/{room}#tasks']")).await?;
     page.part_shows("#side", title).await?;
     page.open(&world.at(0, "/ui/agents")).await?;
     let done = json!({ "task_id": task["task_id"], "status": "completed" });
