@@ -253,21 +253,28 @@ pub(in crate::engine) fn share(
             let draft = give(known, own, &halves.mailbox, (group, key), &facts);
             draft.ok_or_else(|| no_mailbox(&agent))?
         }
-        ShareAct::Take if !has => return Ok(Outcome::Done),
         ShareAct::Take if key == caller.key => {
             return Err(Refused::Impossible(OWN_KEY.to_owned()));
         }
+        // Of a key that does not have it, too: that it was given the room at another node may not
+        // be known here yet.
+        ShareAct::Take if is_out(known, group, key) => return Ok(Outcome::Done),
         ShareAct::Take => Taken { group: group.id, key }.draft(),
     };
     records.write_open(known, (caller.key, Some(signer)), draft)?;
     Ok(Outcome::Done)
 }
 
+/// Whether a key was taken out, for ever.
+fn is_out(known: &Known, group: Shared, key: KeyPrint) -> bool {
+    known.directory.shared.was_taken_from(group, key, &*known.directory.keys())
+}
+
 fn may_give(known: &Known, group: Shared, key: KeyPrint) -> Result<(), Refused> {
-    let keys = known.directory.keys();
-    if known.directory.shared.was_taken_from(group, key, &*keys) {
+    if is_out(known, group, key) {
         return Err(Refused::Impossible(TAKEN_OUT.to_owned()));
     }
+    let keys = known.directory.keys();
     if known.directory.shared.count_given(group, &*keys) >= SHARED_KEYS_MAX {
         let text = format!(
             "{SHARED_KEYS_MAX} keys have or had this room, which is the most: make a new one"

@@ -145,6 +145,17 @@ fn a_key_that_is_taken_out_is_out_for_ever_and_what_was_said_stays() {
 }
 
 #[test]
+fn a_key_that_is_taken_out_before_it_is_given_the_room_never_has_it() {
+    let mut three = Three::new();
+    let bob = three.bob.clone();
+    // The gift, at another node, may be under way.
+    three.share("bob", ShareAct::Take).expect("it is hers");
+    let refused = three.share("bob", ShareAct::Give).unwrap_err();
+    assert!(matches!(refused, Refused::Impossible(_)), "{refused:?}");
+    assert_eq!(three.seen(1, &bob.reader()), []);
+}
+
+#[test]
 fn only_the_maker_shares_and_only_such_rooms_are_shared() {
     let mut three = Three::new();
     let (ann, bob, room) = (three.ann.clone(), three.bob.clone(), three.room);

@@ -97,7 +97,7 @@ fn who_cannot_be_written_to_and_what_no_room_is_called() {
         json!({"name": "dm:bob", "description": "d"}),
         json!({"name": "dm:"}),
         json!({"name": "task:1"}),
-        json!({"name": "finder:1"}),
+        json!({"name": "finder:1", "public": true}),
     ] {
         assert_eq!(ann.code("create_room", bad.clone()), "invalid_payload", "{bad}");
     }
