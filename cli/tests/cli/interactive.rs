@@ -223,10 +223,10 @@ fn top_shows_the_mesh_and_ends_with_q() {
         top.sees(part);
     }
     world.ok(1, "eve", &["send", "war-room", "good \u{202e}morning"]);
-    // By the highest number: something was said there.
-    top.types_key("2ss");
-    top.has("rooms: 2, by tip");
-    top.types_key("j\r");
+    top.types_key("2s");
+    top.has("rooms: 2, by name");
+    // The lobby, and the room after it.
+    top.types_key("jj\r");
     top.has("messages in war-room");
     top.has(r"eve: good \u{202e}morning");
     top.types_key("?");

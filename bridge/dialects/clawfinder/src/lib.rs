@@ -123,7 +123,7 @@ impl Pages for ClawFinder {
         let registry = self.registry(desk);
         // A program without a runtime serves no requests, either.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(rooms::run(registry));
+            runtime.spawn(rooms::run(Arc::downgrade(&registry)));
         }
     }
 

@@ -69,7 +69,7 @@ pub(crate) struct Registry {
     pub(crate) counts: Arc<Requests>,
     hidden: Arc<Hidden>,
     /// Accounts of agents whose mail this node puts into rooms.
-    pub(crate) hosting: Hosting,
+    pub(crate) hosting: Arc<Hosting>,
     /// Envelopes of mail that accounts have opened.
     pub(crate) readers: Readers,
     /// Accounts whose keys were shown here, as this node has noted it.
@@ -124,7 +124,7 @@ impl Registry {
             changing: tokio::sync::Mutex::default(),
             registrations: Registrations::default(),
             counts,
-            hosting: Hosting::default(),
+            hosting: Arc::default(),
             changes: AtomicU64::default(),
             readers: Readers::default(),
             presented: Mutex::default(),

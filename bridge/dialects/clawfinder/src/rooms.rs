@@ -15,7 +15,7 @@ mod places;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use bridge::{
@@ -84,43 +84,52 @@ fn row_of(account: KeyPrint) -> Vec<u8> {
     [PREFIX, &account.0].concat()
 }
 
-/// Sees to all accounts that this node is host of. Ends with the node.
-pub(crate) async fn run(registry: Arc<Registry>) {
-    let rows = loop {
-        match registry.desk.kept(PREFIX.to_vec()).await {
-            Ok(rows) => break rows,
-            Err(Refusal::Unknown) => return,
-            Err(_) => sleep(LOOK_EVERY).await,
-        }
-    };
-    for (_, row) in rows {
-        if let Some(guest) = Guest::of_row(&row) {
-            registry.hosting.insert(guest);
-        }
-    }
+/// Sees to all accounts that this node is host of. Ends with the node: while it waits it holds nothing
+/// of that, or a store would not be closed in order.
+pub(crate) async fn run(registry: Weak<Registry>) {
+    let Some(hosting) = begin(&registry).await else { return };
     let mut heard = None;
     loop {
-        let guests = registry.hosting.guests();
-        if guests.is_empty() {
+        if hosting.guests().is_empty() {
             // Nobody listens to the whole node for nothing.
             heard = None;
-            registry.hosting.stir.notified().await;
+            hosting.stir.notified().await;
             continue;
         }
         let woken = match &mut heard {
-            Some(heard) => wait(&registry.hosting, heard).await,
+            Some(heard) => wait(&hosting, heard).await,
             None => Woken::All,
         };
-        if matches!(woken, Woken::Ended) {
+        let Some(registry) = registry.upgrade().filter(|_| !matches!(woken, Woken::Ended)) else {
             return;
-        }
+        };
         heard.get_or_insert_with(|| registry.desk.overhear());
         if let Err(problem) = registry.refresh().await {
             tracing::debug!(why = problem.text(), "the index was not brought up to the store");
             continue;
         }
-        for guest in guests {
+        for guest in hosting.guests() {
             guest.look(&registry, &woken).await;
+        }
+    }
+}
+
+/// The accounts that were kept here. `None`: the node ends.
+async fn begin(registry: &Weak<Registry>) -> Option<Arc<Hosting>> {
+    loop {
+        let registry = registry.upgrade()?;
+        match registry.desk.kept(PREFIX.to_vec()).await {
+            Ok(rows) => {
+                for guest in rows.iter().filter_map(|(_, row)| Guest::of_row(row)) {
+                    registry.hosting.insert(guest);
+                }
+                return Some(Arc::clone(&registry.hosting));
+            }
+            Err(Refusal::Unknown) => return None,
+            Err(_) => {
+                drop(registry);
+                sleep(LOOK_EVERY).await;
+            }
         }
     }
 }

@@ -3,9 +3,8 @@
 use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 
 use bridge::{
-    Bridge, Config,
+    Bridge, Config, Hub,
     config::Auth,
-    delivery::hub::Hub,
     log_tail::LogTail,
     read::Visitor,
     seam::{
