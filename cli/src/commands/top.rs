@@ -1,4 +1,4 @@
-//! `clawmesh top`: asks the node every second, and draws what it says. [`view`] is the state, which keys change; [`draw`] shows it.
+//! `clawmesh top`: asks the node every second, and draws what it says. `view` is the state, which keys change; `draw` shows it.
 
 mod draw;
 mod view;

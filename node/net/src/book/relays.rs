@@ -21,8 +21,8 @@ impl Book {
     }
 
     /// Peers that a place is to be asked of now. None while all that are known to be there are
-    /// connected directly; one or two otherwise, those that know most of the others; and more, if
-    /// there are nodes that none of these knows.
+    /// connected directly; one or two otherwise, those that the operator named, and then those that
+    /// know most of the others; and more, if there are nodes that none of these knows.
     pub(crate) fn places_to_ask(&mut self, now: Instant) -> Vec<NodeId> {
         let mut asked = Vec::new();
         if self.discovery == Discovery::Configured || self.connected_count() >= FULL_MESH_PEERS {
@@ -57,8 +57,11 @@ impl Book {
                 && peer.seat_again.is_none_or(|again| again <= now)
         });
         let known = |peer: &Peer| wanted.intersection(&peer.links).count();
-        let useful = free.map(|(node, peer)| (known(peer), *node)).filter(|(known, _)| *known > 0);
-        useful.max().map(|(_, node)| node)
+        let useful = free.map(|(node, peer)| (peer, known(peer), *node));
+        let useful = useful.filter(|(_, known, _)| *known > 0);
+        // Those that the operator named before all others: a peer can say that it knows everybody.
+        let best = useful.max_by_key(|(peer, known, node)| (peer.is_configured(), *known, *node));
+        best.map(|(_, _, node)| node)
     }
 
     /// Nodes of which peers say that they are connected to them, and that are not to this one.

@@ -459,6 +459,19 @@ fn places_are_asked_for_where_they_lead_to_nodes_that_are_apart() {
 }
 
 #[test]
+fn a_peer_that_says_it_knows_everybody_takes_no_place_of_one_that_was_named() {
+    let (mut book, now) = book();
+    let [c, d, far] = [[3; 32], [4; 32], [8; 32]];
+    book.configure(format!("{}@10.0.0.1:7", "01".repeat(32)).parse().unwrap(), now);
+    relay(&mut book, A, &[far], now);
+    let made_up: Vec<NodeId> = (10..100).map(|n| [n; 32]).chain([far]).collect();
+    for liar in [B, c, d] {
+        relay(&mut book, liar, &made_up, now);
+    }
+    assert!(book.places_to_ask(now).contains(&A));
+}
+
+#[test]
 fn a_circuit_is_dialled_when_there_is_no_other_way_and_relays_take_turns() {
     let (mut book, mut now) = book();
     let (first, second, unknown) = ([3; 32], [4; 32], [5; 32]);
