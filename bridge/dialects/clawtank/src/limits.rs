@@ -169,6 +169,10 @@ pub(crate) const ACTIVITY_EVENTS_MAX: usize = 100;
 pub(crate) const ACTIVITY_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1_024;
 /// Frames of a room that one who looks has not taken yet: some seconds; of more, the oldest are left out. Shared by all.
 pub(crate) const STAGE_FRAMES_MAX: usize = 16;
+/// A room that more look at than this is shown to them one after the other: writing to all at once would make its members wait.
+pub(crate) const TURNS_FROM: usize = 100;
+/// The time in which all have had their turn. The next frame comes in twice that ([`ACTIVITY_EVERY`]).
+pub(crate) const TURNS_WITHIN: Duration = Duration::from_millis(250);
 /// How often the settings of a room are looked at again for those who look on.
 pub(crate) const LOOKED_AT_AGAIN: Duration = Duration::from_secs(10);
 /// Agents whose names and states a room's stage remembers: of more it begins anew.

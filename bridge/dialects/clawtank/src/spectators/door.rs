@@ -160,7 +160,10 @@ async fn watches(
         };
         let ended = match next {
             Next::Cast(Cast::Frame(_, Some(but))) if but == spectator.id() => None,
-            Next::Cast(Cast::Frame(frame, _)) => send(socket, Message::Text(frame)).await,
+            Next::Cast(Cast::Frame(frame, _)) => {
+                spectator.waits_for_its_turn().await;
+                send(socket, Message::Text(frame)).await
+            }
             Next::Cast(Cast::End(Some(frame))) => {
                 send(socket, Message::Text(frame)).await.or(Some(Ending::Refused))
             }

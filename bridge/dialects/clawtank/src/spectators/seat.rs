@@ -86,7 +86,12 @@ fn ack(spectator: &Spectator, request: &Request) -> Bytes {
 
 /// Gives one the frames of the room. One that does not take them misses the oldest, and holds nobody up.
 fn watch(seat: &mut Seat, spectator: Arc<Spectator>, mut casts: broadcast::Receiver<Cast>) {
-    let next = async move { (stage::next(&mut casts).await, casts) };
+    let looks = spectator.clone();
+    let next = async move {
+        let cast = stage::next(&mut casts).await;
+        looks.waits_for_its_turn().await;
+        (cast, casts)
+    };
     seat.later(next, |seat, (cast, casts)| match cast {
         Cast::Frame(frame, but) => {
             if but != Some(spectator.id()) {

@@ -1,8 +1,11 @@
 //! A room that is looked at: it hears the events once, and writes each frame once, for all who look.
 
-use std::sync::{
-    Arc, Mutex, Weak,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use axum::extract::ws::Utf8Bytes;
@@ -24,7 +27,7 @@ use super::{
 use crate::{
     envelope::Told,
     ids::Form,
-    limits::{ACTIVITY_EVERY, LOOKED_AT_AGAIN, STAGE_FRAMES_MAX},
+    limits::{ACTIVITY_EVERY, LOOKED_AT_AGAIN, STAGE_FRAMES_MAX, TURNS_FROM, TURNS_WITHIN},
     newest::lock,
     shared::Shared,
     style::Style,
@@ -146,6 +149,16 @@ impl Run {
 impl Stage {
     pub(crate) fn present(&self) -> usize {
         self.present.load(Ordering::Relaxed)
+    }
+
+    /// How long one who looks waits until a frame is written to it.
+    pub(super) fn turn_of(&self, id: [u8; 16]) -> Duration {
+        if self.present() <= TURNS_FROM {
+            return Duration::ZERO;
+        }
+        // Ids are drawn.
+        let place = u16::from_be_bytes([id[0], id[1]]);
+        TURNS_WITHIN.mul_f64(f64::from(place) / f64::from(u16::MAX))
     }
 
     pub(super) fn takes(&self) {
@@ -272,6 +285,18 @@ mod tests {
             places.push(frame(casts).await.as_str().as_ptr());
         }
         assert!(places.iter().all(|place| *place == places[0]), "the same bytes");
+    }
+
+    #[test]
+    fn a_crowd_is_shown_a_frame_one_after_the_other_and_a_few_at_once() {
+        let stage = stage();
+        let ids = (0..=u8::MAX).map(|n| [n; 16]);
+        (0..TURNS_FROM).for_each(|_| stage.takes());
+        assert!(ids.clone().all(|id| stage.turn_of(id).is_zero()));
+        stage.takes();
+        let turns: Vec<Duration> = ids.map(|id| stage.turn_of(id)).collect();
+        assert!(turns.is_sorted() && turns[0].is_zero() && turns[255] == TURNS_WITHIN);
+        assert!(turns.windows(2).all(|two| two[1] - two[0] < TURNS_WITHIN / 100), "spread evenly");
     }
 
     #[tokio::test]

@@ -167,6 +167,14 @@ impl Spectator {
         lock(&self.who).id
     }
 
+    /// Before a frame of the room is written to it: of a crowd not all are written to at once.
+    pub(super) async fn waits_for_its_turn(&self) {
+        let turn = self.place.stage.turn_of(self.id());
+        if !turn.is_zero() {
+            tokio::time::sleep(turn).await;
+        }
+    }
+
     /// A frame of it.
     pub(crate) fn hears(&self, request: &Request) -> Answer {
         let outcome = match &*request.kind {
