@@ -99,6 +99,21 @@ class Blocking(unittest.TestCase):
                 blind.send(room, "plain")
             self.assertEqual(refused.exception.code, "plaintext_in_encrypted_room")
 
+    @unittest.skipUnless(HAS_CIPHERS, "no package `cryptography` here")
+    def test_no_piece_of_an_encrypted_answer_leaves(self):
+        with attach("ada", room_key="correct horse") as ada, attach("blind", events=["stream"]) as blind:
+            # The node calls the room plain, and would pass pieces on.
+            room = self.room(ada, "quiet")
+            ada.join(room)
+            blind.join(room)
+            events = blind.events()
+            with ada.writing(room) as answer:
+                answer.write("hush")
+            kinds = []
+            while "message_received" not in kinds:
+                kinds.append(events.next(10).type)
+            self.assertNotIn("stream", kinds)
+
     def test_copies_and_receipts(self):
         with attach("ada") as ada, attach("bob", TCP[1]) as bob:
             room = self.room(ada, "receipts")

@@ -184,6 +184,37 @@ class Links(unittest.IsolatedAsyncioTestCase):
                 await self.agent(node).open()
             self.assertEqual(refused.exception.code, "unauthorized")
 
+    async def test_every_message_comes_once_over_repeats_gaps_and_a_lost_connection(self):
+        def message(seq, name=None):
+            body = {"room_id": "r", "seq": seq, "message_id": name or f"m{seq}", "content": "x"}
+            return {"id": "e", "type": "message_received", "payload": body}
+
+        def answer(frame, writer):
+            body = frame["payload"]
+            if frame["type"] == "register":
+                return [registered(frame)]
+            if frame["type"] == "get_history":
+                body = {"room_id": "r", "messages": [message(n)["payload"] for n in log if n > body["since_seq"]][:2]}
+            return [{"id": "y", "reply_to": frame["id"], "type": "ok", "payload": body}]
+
+        def push(*frames):
+            node.writers[-1].write(b"".join(json.dumps(it).encode() + b"\n" for it in frames))
+
+        log = [1, 2, 3]
+        async with Node(answer) as node, self.agent(node) as agent:
+            messages = await agent.messages("r", after=0)
+            read = [(await asyncio.wait_for(messages.next(), 5))["seq"] for _ in range(3)]
+            log += [4, 5]
+            # A repeat, a gap, and a message that another node has numbered again.
+            push(message(3), message(2), message(5), message(6, "m5"))
+            read += [(await asyncio.wait_for(messages.next(), 5))["seq"] for _ in range(2)]
+            log += [7]
+            node.writers[-1].close()
+            read += [(await asyncio.wait_for(messages.next(), 5))["seq"]]
+            push(message(7), message(8))
+            read += [(await asyncio.wait_for(messages.next(), 5))["seq"]]
+            self.assertEqual(read, [1, 2, 3, 4, 5, 7, 8])
+
     async def test_a_slow_reader_of_events_is_told_that_it_missed_some(self):
         queue = EventQueue()
         for n in range(EVENTS_KEPT + 3):
