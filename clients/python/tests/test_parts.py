@@ -206,14 +206,15 @@ class Links(unittest.IsolatedAsyncioTestCase):
             read = [(await asyncio.wait_for(messages.next(), 5))["seq"] for _ in range(3)]
             log += [4, 5]
             # A repeat, a gap, and a message that another node has numbered again.
-            push(message(3), message(2), message(5), message(6, "m5"))
-            read += [(await asyncio.wait_for(messages.next(), 5))["seq"] for _ in range(2)]
-            log += [7]
+            push(message(3), message(2), message(5), message(6, "m5"), message(7))
+            read += [(await asyncio.wait_for(messages.next(), 5))["seq"] for _ in range(3)]
+            # Nobody pushes this one.
+            log += [7, 8]
             node.writers[-1].close()
             read += [(await asyncio.wait_for(messages.next(), 5))["seq"]]
-            push(message(7), message(8))
+            push(message(8), message(9))
             read += [(await asyncio.wait_for(messages.next(), 5))["seq"]]
-            self.assertEqual(read, [1, 2, 3, 4, 5, 7, 8])
+            self.assertEqual(read, [1, 2, 3, 4, 5, 7, 8, 9])
 
     async def test_a_slow_reader_of_events_is_told_that_it_missed_some(self):
         queue = EventQueue()
