@@ -5,7 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { numberOf } from "./storage.js";
 import type { Cursor } from "./types.js";
 
-/** A file with one number in it. `clawmesh wait --cursor` reads and writes the same. */
+/** A file with one number in it. `clawmesh wait --cursor-file` reads and writes the same. */
 export class CursorFile implements Cursor {
   constructor(readonly path: string) {}
 

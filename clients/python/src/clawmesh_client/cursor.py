@@ -1,4 +1,4 @@
-"""Cursor files: one number, the highest that was received. ``clawmesh wait --cursor`` reads and writes the same."""
+"""Cursor files: one number, the highest that was received. ``clawmesh wait --cursor-file`` reads and writes the same."""
 
 from __future__ import annotations
 
