@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
+    env, fs,
     io::{BufRead, BufReader, Write},
     net::TcpListener,
     path::{Path, PathBuf},
@@ -215,6 +215,68 @@ fn the_typescript_package_keeps_its_promises_at_two_nodes() {
         let said = at_nodes(mesh, "node", &arguments, "clients/typescript").await?;
         let (passed, left_out) = (number(&said, "# pass "), number(&said, "# skipped "));
         ensure!(passed >= Some(TYPESCRIPT_TESTS) && left_out == Some(0), "{said}");
+        Ok(())
+    });
+}
+
+/// An example of the Rust client, as cargo has built it for this run of the tests.
+fn example(name: &str, tcp: &str, key: &str) -> Command {
+    let program = env::current_exe().expect("a test is a program");
+    let folder = program.parent().and_then(Path::parent).expect("target/PROFILE/deps/promises");
+    let mut command = Command::new(folder.join("examples").join(name));
+    command.env("CLAWMESH_TCP", tcp).env("CLAWMESH_KEY", key).stdin(Stdio::null());
+    command
+}
+
+/// The example that answers, which is killed when it is dropped.
+struct Answering(Child);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_rust_clients_examples_answer_and_seal_at_a_node() {
+    // Whoever runs this test alone gets them built here.
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    build.args(["build", "--locked", "--package", "client", "--examples"]).current_dir(top());
+    assert!(build.status().expect("cargo is there").success(), "the examples are not built");
+    let dir = tempfile::tempdir().expect("there is room");
+    on(1, Auth::Key, async |mesh| {
+        let (tcp, key) = (mesh.nodes[0].tcp(), mesh.key().context("a key")?);
+        let wishes = json!({ "mesh": { "events": ["stream"] } });
+        let mut asks = Agent::attach_as(tcp, Some(key), "asks", wishes).await?;
+        asks.call("join_room", json!({ "room_id": "lobby" })).await?;
+        let mut answering = example("answering", tcp, key);
+        answering.env("CLAWMESH_CURSOR", dir.path().join("lobby.cursor"));
+        let asked = json!({ "room_id": "lobby", "content": "who is here?" });
+        let first = Answering(answering.spawn()?);
+        asks.event("it joins", SOON, |event| event.kind == "agent_joined").await?;
+        asks.call("send_message", asked.clone()).await?;
+        for word in ["rust ", "is"] {
+            let piece = json!({ "agent_id": "rust-1", "kind": "chunk", "content": word });
+            asks.event("a piece", SOON, |event| event.is("stream", &piece)).await?;
+        }
+        let answer = json!({ "agent_id": "rust-1", "content": "rust is" });
+        let answered = |event: &testnet::wire::Event| event.is("message_received", &answer);
+        asks.event("the answer", SOON, answered).await?;
+        drop(first);
+        // Nobody is there. It answers when it is back.
+        let asked = text(&asks.call("send_message", asked).await?, "message_id");
+        let _second = Answering(answering.spawn()?);
+        let late = asks.event("the late answer", SOON, |event| {
+            answered(event) && event.body["reply_to_message"] == *asked
+        });
+        late.await?;
+        let sealed = example("sealed", tcp, key).output()?;
+        let said = String::from_utf8_lossy(&sealed.stdout);
+        ensure!(said.contains("ada reads: the eagle lands at dawn\n"), "{said}");
+        ensure!(said.contains("blind reads: clw1:"), "{said}");
         Ok(())
     });
 }
