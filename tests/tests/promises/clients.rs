@@ -46,9 +46,9 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// For a reader of the log: what was left out, and why.
+/// For a reader of the log: what was left out, and why. Tests have no result of their own for this.
+#[expect(clippy::print_stderr, reason = "the log of the tests says what was left out")]
 fn skipped(name: &str, why: &str) {
-    // Tests have no result of their own for this.
     eprintln!("skipped: {name}: {why}");
 }
 
