@@ -6,6 +6,8 @@ mod conformance;
 mod demo;
 mod end_to_end;
 mod examples;
+mod installer;
+mod pasted;
 mod scenarios;
 mod simulation;
 mod tree;
