@@ -390,12 +390,7 @@ fn commands(text: &str) -> Vec<Vec<String>> {
 
 /// The commands of a page for models: of its blocks, and of the code in its lines.
 fn commands_of(page: &str) -> Vec<Vec<String>> {
-    let mut found: Vec<Vec<String>> = Vec::new();
-    let blocks = blocks(page);
-    for block in &blocks {
-        let text = block.text.replace("\\\n", " ");
-        found.extend(text.lines().flat_map(commands));
-    }
+    let mut found = commands_of_blocks(page);
     let mut code = false;
     for line in page.lines() {
         let fence = line.trim_start().starts_with("```");
@@ -405,6 +400,12 @@ fn commands_of(page: &str) -> Vec<Vec<String>> {
         }
     }
     found
+}
+
+/// Those of its blocks alone.
+fn commands_of_blocks(page: &str) -> Vec<Vec<String>> {
+    let texts = blocks(page).into_iter().map(|block| block.text.replace("\\\n", " "));
+    texts.flat_map(|text| text.lines().flat_map(commands).collect::<Vec<_>>()).collect()
 }
 
 /// Parses a command line, without running it: help that is asked for after all of its words comes only if each
@@ -448,6 +449,17 @@ fn every_command_that_models_are_told_of_exists() {
             assert_eq!(understood, Ok(()), "{page}");
         }
     }
+    let (mut unknown, mut count) = (Vec::new(), 0);
+    for page in files(&root(), "md") {
+        for words in commands_of_blocks(&read(&page)) {
+            count += 1;
+            if let Err(error) = is_understood(of(&words[0]), &words) {
+                unknown.push(format!("{}: {error}", page.display()));
+            }
+        }
+    }
+    assert!(count > 50, "the commands of all pages were found: {count}");
+    assert!(unknown.is_empty(), "{unknown:#?}");
     let wrong = |text: &str| {
         let words = &commands(text)[0];
         is_understood(of(&words[0]), words).is_err()
