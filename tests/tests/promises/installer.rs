@@ -194,3 +194,44 @@ fn the_same_programs_make_the_same_archive() {
     release.step("maker", &["stage", "tar"]);
     assert!(fs::read(&archive).expect("it is there") == once, "the archives differ");
 }
+
+#[test]
+fn a_package_brings_unit_settings_man_pages_and_completions() {
+    for program in ["dpkg-deb", "ssh-keygen"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            eprintln!("skipped: there is no {program} here");
+            return;
+        }
+    }
+    let release = Release::made(&["stage", "deb"]);
+    let package = fs::read_dir(release.path("out")).expect("a folder").find_map(|entry| {
+        let path = entry.expect("an entry").path();
+        path.extension().is_some_and(|kind| kind == "deb").then_some(path)
+    });
+    let package = package.expect("a package");
+    let dpkg = |arguments: &[&str]| {
+        let output = Command::new("dpkg-deb").args(arguments).arg(&package).output();
+        String::from_utf8(output.expect("it can be run").stdout).expect("text")
+    };
+    let listed = dpkg(&["--contents"]);
+    let expect = [
+        ("-rwxr-xr-x root/root", "./usr/bin/clawmeshd"),
+        ("-rwxr-xr-x root/root", "./usr/bin/clawmesh"),
+        ("-rw-r--r-- root/root", "./usr/lib/systemd/system/clawmeshd.service"),
+        ("-rw-r--r-- root/root", "./usr/share/man/man1/clawmeshd.1.gz"),
+        ("-rw-r--r-- root/root", "./usr/share/bash-completion/completions/clawmesh"),
+        ("-rw-r--r-- root/root", "./usr/share/zsh/vendor-completions/_clawmeshd"),
+        ("-rw-r--r-- root/root", "./usr/share/fish/vendor_completions.d/clawmesh.fish"),
+        // It may hold a ticket.
+        ("-rw------- root/root", "./etc/clawmesh/clawmeshd.env"),
+    ];
+    for (rights, file) in expect {
+        let found = |line: &str| line.starts_with(rights) && line.ends_with(&format!(" {file}"));
+        assert!(listed.lines().any(found), "{rights} {file}:\n{listed}");
+    }
+    let unit =
+        fs::read_to_string(release.path("out/stage/usr/lib/systemd/system/clawmeshd.service"));
+    let unit = unit.expect("the unit is staged");
+    assert!(unit.contains("\nExecStart=/usr/bin/clawmeshd up\n"), "{unit}");
+    assert!(dpkg(&["--info"]).contains("Depends: libc6 (>= 2.31)"), "the glibc of Debian 11");
+}
