@@ -16,6 +16,7 @@ use mesh::{
 use store::{
     ReadError, Reader, copies,
     records::{self, Shelf},
+    replaced,
 };
 
 use super::{
@@ -356,6 +357,13 @@ impl World {
                     let shelf = Shelf { mesh: self.cluster.secret.mesh_id(), space, collection };
                     self.answer(node, to, |reader| {
                         records::contents(reader, &shelf, &keys, lacking).map(Some)
+                    });
+                }
+                Effect::SendReplaced { to, wanted } => {
+                    let now = self.cluster.nodes[node].now(self.cluster.now()).wall_ms;
+                    let mesh = self.cluster.secret.mesh_id();
+                    self.answer(node, to, |reader| {
+                        replaced::answer(reader, mesh, &wanted, now).map(Some)
                     });
                 }
                 Effect::Reply { call, result } => self.replied(Reply { node, call, result })?,

@@ -127,7 +127,11 @@ impl Disk {
                 };
             }
             // Nothing of these is looked at in these tests after a start.
-            Change::Called { .. } | Change::Keep { .. } | Change::Prune { .. } => {}
+            Change::Called { .. }
+            | Change::Keep { .. }
+            | Change::Prune { .. }
+            | Change::Replaced { .. }
+            | Change::ReplacedEnd { .. } => {}
         }
     }
 

@@ -178,6 +178,10 @@ impl World {
                         let sent = SentContents { space, collection, contents, lacking };
                         self.send_contents(from, to, sent, keys);
                     }
+                    Effect::SendReplaced { to, wanted } if self.linked => {
+                        let sent = self.nodes[from].tells_replaced(&wanted);
+                        self.tell(from, to, Message::Replaced(sent));
+                    }
                     Effect::Notify { event, .. } => self.told[from].push(event),
                     Effect::Tell(it) => self.tells[from].push(it),
                     Effect::Stopped => drop(self.stopped.insert(from)),
