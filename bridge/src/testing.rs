@@ -380,6 +380,7 @@ impl Fake {
                 | Effect::SendReceipt { .. }
                 | Effect::SendRecords { .. }
                 | Effect::SendContents { .. }
+                | Effect::SendReplaced { .. }
                 | Effect::Pulse(_)
                 | Effect::ShutOut(_)
                 | Effect::Known(_)

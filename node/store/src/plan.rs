@@ -99,6 +99,28 @@ impl<'b> Rows<'b> {
             && self.dropped.is_empty()
     }
 
+    /// Changes of records, and of all that is kept beside them. Others are none of its own.
+    fn add_record(&mut self, change: &'b Change) {
+        if let Change::ReplacedEnd { now_ms } = change {
+            self.replaced.push(replaced::Step::End { now_ms: *now_ms });
+        } else if let Change::Record { mesh, space, collection, key, record } = change {
+            let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
+            self.records.insert(shelf.row(*key), record.as_deref());
+        } else if let Change::Content { mesh, space, collection, key, bytes } = change {
+            let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
+            let bytes = bytes.as_ref().map(|bytes| bytes.as_slice());
+            let row = shelf.row(*key);
+            self.copied.remove(&row);
+            self.contents.insert(row, bytes);
+        } else if let Change::Copied { mesh, space, collection, key } = change {
+            let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
+            self.copied.insert(shelf.row(*key));
+        } else if let Change::Replaced { mesh, space, collection, key, change } = change {
+            let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
+            self.replace(shelf.row(*key), change);
+        }
+    }
+
     fn replace(&mut self, row: Vec<u8>, change: &'b ReplacedChange) {
         let before = self.records.get(&row).copied().flatten();
         let bytes = self.contents.get(&row).copied().flatten();
@@ -247,28 +269,11 @@ impl<'b> Draft<'_, 'b> {
                 let (rows, room) = self.room(*room)?;
                 rows.notes.insert((room, vote.log, vote.seq), note.as_ref());
             }
-            Change::Record { mesh, space, collection, key, record } => {
-                let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
-                self.plan.disk.records.insert(shelf.row(*key), record.as_deref());
-            }
-            Change::Content { mesh, space, collection, key, bytes } => {
-                let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
-                let bytes = bytes.as_ref().map(|bytes| bytes.as_slice());
-                let row = shelf.row(*key);
-                self.plan.disk.copied.remove(&row);
-                self.plan.disk.contents.insert(row, bytes);
-            }
-            Change::Copied { mesh, space, collection, key } => {
-                let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
-                self.plan.disk.copied.insert(shelf.row(*key));
-            }
-            Change::Replaced { mesh, space, collection, key, change } => {
-                let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
-                self.plan.disk.replace(shelf.row(*key), change);
-            }
-            Change::ReplacedEnd { now_ms } => {
-                self.plan.disk.replaced.push(replaced::Step::End { now_ms: *now_ms });
-            }
+            Change::Record { .. }
+            | Change::Content { .. }
+            | Change::Copied { .. }
+            | Change::Replaced { .. }
+            | Change::ReplacedEnd { .. } => self.plan.disk.add_record(change),
             Change::Keep { name, value } => {
                 self.plan.disk.kept.insert(name, value.as_ref().map(|opaque| opaque.0.as_slice()));
             }

@@ -86,11 +86,11 @@ pub(crate) fn apply(write: &WriteTransaction, steps: &[Step<'_>]) -> Result<(), 
     tables.bound()
 }
 
+/// A record and its bytes that travel apart, as far as they are here.
+type Whole = (Record, Option<Vec<u8>>);
+
 /// A record as it is, with its bytes.
-fn stored(
-    write: &WriteTransaction,
-    row: &[u8],
-) -> Result<Option<(Record, Option<Vec<u8>>)>, CommitError> {
+fn stored(write: &WriteTransaction, row: &[u8]) -> Result<Option<Whole>, CommitError> {
     let records = write.open_table(RECORDS)?;
     let Some(record) =
         records.get(row)?.map(|found| decode(found.value(), "record")).transpose()?
@@ -326,7 +326,10 @@ pub fn files(
     Ok(all)
 }
 
-/// One of them, and its bytes if they are here. `None`: there is none of this number.
+/// A state, and its bytes if they are here.
+pub type FoundState = (ReplacedFile, Option<Vec<u8>>);
+
+/// One of them. `None`: there is none of this number.
 ///
 /// # Errors
 ///
@@ -336,7 +339,7 @@ pub fn file(
     mesh: MeshId,
     (room, path, nth): (RoomId, &str, usize),
     (proofs, now_ms): (&Proofs, u64),
-) -> Result<Option<(ReplacedFile, Option<Vec<u8>>)>, ReadError> {
+) -> Result<Option<FoundState>, ReadError> {
     let read = reader.databases().disk.read()?;
     let Some(at) = place_in(&read, room)? else { return Ok(None) };
     let id = files::id(&at, path);
@@ -366,14 +369,14 @@ enum Place {
     Beside(Vec<u8>),
 }
 
-struct FoundState {
+struct OneState {
     file: ReplacedFile,
     owner: KeyPrint,
     place: Place,
 }
 
 struct Found {
-    all: Vec<FoundState>,
+    all: Vec<OneState>,
 }
 
 impl Found {
@@ -390,7 +393,7 @@ impl Found {
         let shown: BTreeMap<RecordId, &Record> =
             showing(&records, &keys, mesh).into_iter().map(|record| (record.id, record)).collect();
         let is_live = |id: &RecordId| shown.get(id).is_some_and(|record| record.body.is_some());
-        let mut of_file: BTreeMap<RecordId, Vec<FoundState>> = BTreeMap::new();
+        let mut of_file: BTreeMap<RecordId, Vec<OneState>> = BTreeMap::new();
         let mut add = |record: &Record, until_ms: u64, place: Place| {
             if !is_live(&record.id) || until_ms <= now_ms {
                 return;
@@ -398,7 +401,7 @@ impl Found {
             let Some(view) = files::read(at, record, &keys) else { return };
             let file = ReplacedFile { view, nth: 0, until_ms, stamp: record.stamp };
             let states = of_file.entry(record.id).or_default();
-            states.push(FoundState { file, owner: record.owner(), place });
+            states.push(OneState { file, owner: record.owner(), place });
         };
         for (key, state) in kept(read, &shelf, first, now_ms)? {
             add(&state.record, state.until_ms, Place::Replaced(key));

@@ -158,7 +158,7 @@ fn has_its_word(agent: &mut Agent) -> bool {
     let rooms = agent.call("list_rooms", json!({})).unwrap();
     let plan = rooms["rooms"].as_array().unwrap().iter().find(|room| room["name"] == "plan");
     let title = plan.map(|room| room["mesh"]["title"].clone());
-    let known = agent.call("get_profile", json!({"agent_id": "known"})).unwrap();
+    let known = agent.call("get_profile", json!({"agent_id": "ann"})).unwrap();
     title == Some("The plan".into()) && known["emoji"] == "🦞"
 }
 

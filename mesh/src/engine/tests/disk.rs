@@ -58,6 +58,7 @@ pub(super) fn stored(changes: &[Change]) -> Summary {
 }
 
 impl Disk {
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each change")]
     fn commit(&mut self, change: Change) {
         match change {
             Change::Room { room, record } => self.room(room).record = Some(record),

@@ -139,6 +139,7 @@ impl World {
         while self.carry_once() {}
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each effect")]
     fn carry_once(&mut self) -> bool {
         for from in 0..self.nodes.len() {
             for effect in std::mem::take(&mut self.nodes[from].effects) {
