@@ -443,10 +443,10 @@ pub enum Message<R = Run> {
     #[n(34)]
     HaveContents(#[n(0)] WantedContents),
     /// To a peer that has the records: states that these have replaced. Answered by `Replaced`.
-    #[n(35)]
+    #[n(37)]
     WantReplaced(#[n(0)] WantedReplaced),
     /// The answer.
-    #[n(36)]
+    #[n(38)]
     Replaced(#[n(0)] SentReplaced),
 }
 
