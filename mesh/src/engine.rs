@@ -668,6 +668,9 @@ impl Engine {
 
 /// The holder of a key that has this node sign what is the key's own, with no agent that has shown the key here.
 fn signing(command: &Command) -> Option<(KeyPrint, &KeySecret)> {
+    if let Command::SignAnew(anew) = command {
+        return Some((anew.signer.print(), &anew.signer));
+    }
     let (key, signer) = if let Command::StopAgents(stop) = command {
         (stop.key, &stop.signer)
     } else if let Command::RetireAgent(retire) = command {

@@ -41,7 +41,9 @@ impl Node {
                     change: ReplacedChange::Heard { record, bytes, .. },
                     ..
                 } => {
-                    kept.insert((*key, record.stamp), (Record::clone(record), bytes.clone()));
+                    let state = kept.entry((*key, record.stamp));
+                    let (_, held) = state.or_insert_with(|| (Record::clone(record), None));
+                    *held = held.take().or_else(|| bytes.clone());
                 }
                 Change::Replaced { key, change: ReplacedChange::Drop, .. } => {
                     kept.retain(|(of, _), _| of != key);
