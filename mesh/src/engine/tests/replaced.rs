@@ -54,6 +54,9 @@ impl Node {
                 Change::Content { space, key, bytes: Some(bytes), .. } => {
                     contents.insert((*space, *key), bytes.to_vec());
                 }
+                Change::Content { space, key, bytes: None, .. } => {
+                    contents.remove(&(*space, *key));
+                }
                 _ => {}
             }
         }
