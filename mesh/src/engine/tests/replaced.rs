@@ -192,6 +192,8 @@ fn nobody_is_waited_for_longer_than_a_second_and_nothing_else_is_taken() {
     node.give(Input::Message { from, message: current });
     assert!(matches!(node.reply(call), Some(Ok(Outcome::Done))));
     assert_eq!(node.replaced().len(), kept, "the state that shows has been replaced by none");
+    let lobby = world.lobby();
+    world.ask(0, gather(&callers[0], lobby, None)).expect("it has no files");
     let call = world.begin(0, gather(&callers[0], room, None));
     world.pass(INQUIRY_FOR + super::world::STEP);
     assert!(matches!(world.reply(0, call), Some(Ok(Outcome::Done))), "by its time");
