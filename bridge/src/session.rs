@@ -19,6 +19,7 @@ pub(crate) mod party;
 pub(crate) mod policy;
 pub(crate) mod reading;
 mod receipts;
+mod replaced;
 pub(crate) mod rules;
 mod search;
 pub mod seat;
