@@ -3,10 +3,14 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use net::{Address, PeerAddress};
+use net::{Address, Net, PeerAddress};
 use tokio::{net::lookup_host, time::timeout};
 
-use crate::{limits::FACING_LOOKUP_WITHIN, settings::Listen, ticket};
+use crate::{
+    limits::{FACING_LOOKED_AT_EVERY, FACING_LOOKS, FACING_LOOKUP_WITHIN},
+    settings::Listen,
+    ticket,
+};
 
 /// The addresses to bind. `inviters`: where the nodes are by whose tickets this one joined.
 pub(crate) async fn addresses(listen: &[Listen], inviters: &[PeerAddress]) -> Vec<SocketAddr> {
@@ -28,6 +32,29 @@ pub(crate) async fn addresses(listen: &[Listen], inviters: &[PeerAddress]) -> Ve
         new
     });
     all
+}
+
+/// Has the network listen at the address that faces the inviters now, whenever this machine is in
+/// another network. Ends when nothing depends on that.
+pub(crate) async fn follow(net: Net, listen: Vec<Listen>, inviters: Vec<PeerAddress>) {
+    // An archive listens nowhere.
+    let faces = listen.iter().any(|listen| matches!(listen, Listen::Auto(_)));
+    if !faces || net.listening().is_empty() {
+        return;
+    }
+    let mut moves = net.moves();
+    while moves.changed().await.is_ok() {
+        // Addresses come before routes and names do.
+        for _ in 0..FACING_LOOKS {
+            // Nothing to face them with: then there is nobody who could knock, or no name is found.
+            if !facing(&inviters).await.is_empty() {
+                let _ = net.listen(addresses(&listen, &inviters).await);
+            }
+            if timeout(FACING_LOOKED_AT_EVERY, moves.changed()).await.is_ok_and(|it| it.is_err()) {
+                return;
+            }
+        }
+    }
 }
 
 /// This machine's addresses towards the inviters that are not on it, each with one that it faces.

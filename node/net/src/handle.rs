@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::address::{Address, PeerAddress};
 use crate::book::Book;
@@ -16,7 +16,8 @@ use crate::limits::{
     COMMANDS_MAX, DRAIN_TIMEOUT, FAULT_CHARS_MAX, GOSSIP_BYTES_MAX, PUBLISH_BYTES_MAX,
     PUBLISH_ITEMS_MAX, TOPICS_MAX, VERDICTS_MAX,
 };
-use crate::listening;
+use crate::listening::{self, Listening};
+use crate::machine::Here;
 use crate::orders::{Command, Orders, Publish, Reason, Shared, Verdict};
 use crate::outbox::{QueueLength, SendError};
 use crate::settings::{Secret, Settings, StartError};
@@ -102,8 +103,9 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
     let mut start = [0; 8];
     getrandom::fill(&mut start).map_err(|error| StartError::Setup(error.to_string()))?;
     let twins = Arc::new(Twins::new(u64::from_be_bytes(start)));
-    let (mut swarm, me) = listening::swarm(&settings, keys.clone(), twins.clone())?;
-    let bound = listening::listen(&mut swarm, &settings.listen).await?;
+    let here = Here::default();
+    let (mut swarm, me) = listening::swarm(&settings, keys.clone(), twins.clone(), &here)?;
+    let (listeners, bound) = listening::listen(&mut swarm, &settings.listen).await?;
     let mut book = Book::new(me, settings.discovery);
     for peer in settings.peers {
         book.configure(peer, Instant::now());
@@ -119,6 +121,7 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
         commands: command_sender,
     };
     let announced = task::Announced { addresses: settings.announce, discovery: settings.discovery };
+    let announced = (announced, Listening { listeners, here });
     let task = Task::new(swarm, shared, inbox_sender, announced, settings.topics)?;
     tokio::spawn(task.run(Orders { publish, verdicts, commands }));
     Ok((net, inbox))
@@ -135,6 +138,18 @@ impl Net {
     #[must_use]
     pub fn listening(&self) -> Vec<SocketAddr> {
         self.shared.listening().clone()
+    }
+
+    /// Listens at these addresses instead of those of the settings or of the last call. Those that
+    /// cannot be bound are left out. `false`: too many calls at once, try again.
+    pub fn listen(&self, addresses: Vec<SocketAddr>) -> bool {
+        self.commands.try_send(Command::Listen(addresses)).is_ok()
+    }
+
+    /// Changes each time when this machine is in another network, or has slept.
+    #[must_use]
+    pub fn moves(&self) -> watch::Receiver<u64> {
+        self.shared.moved.subscribe()
     }
 
     /// Whether a peer has said within the last minute that another node runs with our identity.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use crate::address::PeerAddress;
 use crate::book::Book;
@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     listening: Mutex<Vec<SocketAddr>>,
     /// The task is to look at what the owner has changed here.
     pub(crate) changed: Notify,
+    /// How often this machine was in another network than before.
+    pub(crate) moved: watch::Sender<u64>,
 }
 
 impl Shared {
@@ -71,6 +73,7 @@ impl Shared {
             twins,
             listening: Mutex::new(listening),
             changed: Notify::new(),
+            moved: watch::Sender::new(0),
         }
     }
 
@@ -94,6 +97,7 @@ pub(crate) struct Publish {
 #[derive(Debug)]
 pub(crate) enum Command {
     AddPeers(Vec<PeerAddress>),
+    Listen(Vec<SocketAddr>),
     Penalise(NodeId, Reason, String),
     Shutdown(oneshot::Sender<()>),
 }

@@ -24,6 +24,7 @@ use crate::frames::{ACCEPTED, LENGTH_BYTES, Tag, take_frame};
 use crate::identity::{NodeId, node_of, peer_of};
 use crate::keys::Keys;
 use crate::link::{PROTOCOL, Role};
+use crate::machine::Here;
 use crate::settings::{Settings, StartError};
 use crate::twins::Twins;
 
@@ -133,7 +134,13 @@ impl Rogue {
     /// See [`StartError`].
     pub fn start(settings: &Settings, victims: Vec<SocketAddr>) -> Result<Rogue, StartError> {
         let keys = Keys::new(settings.pre_shared_key.clone(), settings.former_keys.clone());
-        let swarm = behaviour::swarm(settings, Arc::new(keys), Arc::new(Twins::new(0)), VERSION)?;
+        let swarm = behaviour::swarm(
+            settings,
+            Arc::new(keys),
+            Arc::new(Twins::new(0)),
+            &Here::default(),
+            VERSION,
+        )?;
         let me = node_of(swarm.local_peer_id())
             .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
         let control = swarm.behaviour().frames.new_control();

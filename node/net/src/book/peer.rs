@@ -215,7 +215,13 @@ impl Peer {
         if self.addresses.len() >= PEER_ADDRESSES_MAX {
             let worst = self.addresses.iter().enumerate().min_by_key(|(_, known)| known.origin);
             match worst.map(|(index, known)| (index, known.origin)) {
-                Some((index, worst)) if worst < origin => self.addresses.remove(index),
+                // A node that moves has been met at many places, and says where it is now.
+                Some((index, worst))
+                    if worst < origin
+                        || (worst == Origin::Dialled && origin == Origin::Announced) =>
+                {
+                    self.addresses.remove(index)
+                }
                 Some(_) | None => return false,
             };
         }
