@@ -17,7 +17,10 @@ pub(crate) async fn addresses(listen: &[Listen], inviters: &[PeerAddress]) -> Ve
     let mut all = Vec::new();
     for listen in listen {
         match listen {
-            Listen::At(at) => all.push(*at),
+            Listen::At(at) => {
+                all.push(*at);
+                all.extend(beside(*at));
+            }
             Listen::Auto(port) => {
                 let loopback = IpAddr::from([127, 0, 0, 1]);
                 let seen = facing(inviters).await.into_iter().map(|(ip, _)| ip);
@@ -32,6 +35,13 @@ pub(crate) async fn addresses(listen: &[Listen], inviters: &[PeerAddress]) -> Ve
         new
     });
     all
+}
+
+/// All IPv6 addresses of this machine, if `at` is all IPv4 ones, and it has any.
+fn beside(at: SocketAddr) -> Option<SocketAddr> {
+    let all = SocketAddr::new(IpAddr::from([0; 16]), at.port());
+    let here = || UdpSocket::bind(SocketAddr::new(IpAddr::from([0; 16]), 0)).is_ok();
+    (at.ip() == IpAddr::from([0; 4]) && here()).then_some(all)
 }
 
 /// Has the network listen at the address that faces the inviters now, whenever this machine is in
@@ -113,6 +123,17 @@ mod tests {
         let given: SocketAddr = "127.0.0.1:7".parse().unwrap();
         let elsewhere = peers(&["192.0.2.77:9"]);
         assert_eq!(addresses(&[Listen::At(given)], &elsewhere).await, [given]);
+    }
+
+    #[tokio::test]
+    async fn who_listens_at_all_addresses_listens_at_those_of_ipv6_too() {
+        let all: SocketAddr = "0.0.0.0:7".parse().unwrap();
+        let has = UdpSocket::bind("[::]:0").is_ok();
+        let found = addresses(&[Listen::At(all)], &[]).await;
+        assert_eq!(found.len(), 1 + usize::from(has), "{found:?}");
+        assert!(found.iter().all(|at| at.ip().is_unspecified() && at.port() == 7), "{found:?}");
+        let one: SocketAddr = "[::]:7".parse().unwrap();
+        assert_eq!(addresses(&[Listen::At(one)], &[]).await, [one]);
     }
 
     /// A machine without a network has nothing to face it with.

@@ -44,7 +44,7 @@ pub struct Ready {
     pub http: Option<String>,
     /// Whether that is over TLS.
     pub https: bool,
-    /// Where other nodes connect.
+    /// Where other nodes connect, as a ticket names it.
     pub listen: Vec<String>,
     /// The invitation: a secret.
     pub ticket: String,

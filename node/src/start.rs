@@ -29,7 +29,7 @@ use mesh::{
     name::id::{KeyPrint, MeshId, RoomId},
     wire::signatures::SignedLog,
 };
-use net::{Inbox, Net, PeerAddress, StartError};
+use net::{Address, Inbox, Net, PeerAddress, StartError};
 use page::Page;
 use protocol::operator::Status;
 use store::Store;
@@ -667,7 +667,7 @@ async fn network(dir: &DataDir, settings: &Settings, member: &Member) -> Result<
         pre_shared_key,
         former_keys,
         listen: if archive { Vec::new() } else { listen },
-        announce: Vec::new(),
+        announce: if archive { Vec::new() } else { settings.reached_at.clone() },
         peers: if archive { Vec::new() } else { member.peers.clone() },
         topics: TOPICS,
         discovery: settings.discovery,
@@ -730,7 +730,7 @@ fn ready(dir: &DataDir, control: &Control, doors: &Doors, status: &Status) -> Re
         tcp: shown(&doors.tcp),
         http: shown(&doors.http),
         https: control.is_over_tls(),
-        listen: control.net.listening().iter().map(SocketAddr::to_string).collect(),
+        listen: control.net.addresses().iter().map(Address::to_string).collect(),
         ticket: control.ticket().to_text(),
         apart: report::apart(status),
         disk_full: status.disk_full,

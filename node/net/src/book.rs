@@ -213,7 +213,7 @@ impl Book {
             let Some(peer) = self.peers.get(&node) else { continue };
             let wanted = peer.is_wanted(self.discovery, connected + under_way);
             let Some(relay) = wanted.then(|| self.way_to(peer)).flatten() else { continue };
-            let addresses = peer.addresses().cloned().collect();
+            let addresses = peer.places();
             due.push(Due { target: Target::Peer(node), addresses, relay });
             under_way += 1;
             if let Some(peer) = self.peers.get_mut(&node) {

@@ -21,7 +21,7 @@ use crate::machine::Here;
 use crate::orders::{Command, Orders, Publish, Reason, Shared, Verdict};
 use crate::outbox::{QueueLength, SendError};
 use crate::settings::{Secret, Settings, StartError};
-use crate::task::{self, Task};
+use crate::task::Task;
 use crate::trouble::NoLink;
 use crate::twins::Twins;
 
@@ -110,7 +110,7 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
     for peer in settings.peers {
         book.configure(peer, Instant::now());
     }
-    let shared = Arc::new(Shared::new(book, keys, twins, bound));
+    let shared = Arc::new(Shared::new(book, keys, twins, (bound, settings.announce)));
     let net = Net {
         me,
         topics: settings.topics,
@@ -120,8 +120,7 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
         verdicts: verdict_sender,
         commands: command_sender,
     };
-    let announced = task::Announced { addresses: settings.announce, discovery: settings.discovery };
-    let announced = (announced, Listening { listeners, here });
+    let announced = (settings.discovery, Listening { listeners, here });
     let task = Task::new(swarm, shared, inbox_sender, announced, settings.topics)?;
     tokio::spawn(task.run(Orders { publish, verdicts, commands }));
     Ok((net, inbox))
@@ -138,6 +137,15 @@ impl Net {
     #[must_use]
     pub fn listening(&self) -> Vec<SocketAddr> {
         self.shared.listening().clone()
+    }
+
+    /// Where others reach this node: what the settings name and where it listens, those that lead
+    /// farthest first. Those of one link are left out.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<Address> {
+        let mut own = self.shared.own_addresses();
+        own.retain(|address| !address.is_link_local());
+        own
     }
 
     /// Listens at these addresses instead of those of the settings or of the last call. Those that

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot, watch};
 
-use crate::address::PeerAddress;
+use crate::address::{Address, PeerAddress, best_first};
 use crate::book::Book;
 use crate::identity::NodeId;
 use crate::inbox::Ticket;
@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) keys: Arc<Keys>,
     pub(crate) twins: Arc<Twins>,
     listening: Mutex<Vec<SocketAddr>>,
+    /// Where the owner says that others reach this node, besides where it listens.
+    named: Vec<Address>,
     /// The task is to look at what the owner has changed here.
     pub(crate) changed: Notify,
     /// How often this machine was in another network than before.
@@ -64,7 +66,7 @@ impl Shared {
         book: Book,
         keys: Arc<Keys>,
         twins: Arc<Twins>,
-        listening: Vec<SocketAddr>,
+        (listening, named): (Vec<SocketAddr>, Vec<Address>),
     ) -> Shared {
         Shared {
             book: Mutex::new(book),
@@ -72,6 +74,7 @@ impl Shared {
             keys,
             twins,
             listening: Mutex::new(listening),
+            named,
             changed: Notify::new(),
             moved: watch::Sender::new(0),
         }
@@ -79,6 +82,14 @@ impl Shared {
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where others reach this node, those that lead farthest first.
+    pub(crate) fn own_addresses(&self) -> Vec<Address> {
+        let mut own = self.named.clone();
+        let listening = self.listening().clone();
+        own.extend(listening.into_iter().filter_map(|socket| Address::try_from(socket).ok()));
+        best_first(own)
     }
 
     pub(crate) fn listening(&self) -> MutexGuard<'_, Vec<SocketAddr>> {

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
-use crate::address::{Address, PeerAddress, address_in};
+use crate::address::{PeerAddress, address_in};
 use crate::behaviour::{self, Behaviour, BehaviourEvent, VERSION};
 use crate::book::{Admission, Left, Target, Way};
 use crate::circuit;
@@ -42,19 +42,12 @@ mod announcing;
 mod network;
 mod places;
 
-/// Our announcement, besides where we listen.
-#[derive(Debug)]
-pub(crate) struct Announced {
-    pub(crate) addresses: Vec<Address>,
-    pub(crate) discovery: Discovery,
-}
-
 pub(crate) struct Task {
     me: NodeId,
     swarm: Swarm<Behaviour>,
     shared: Arc<Shared>,
     inbox: InboxSender,
-    announced: Announced,
+    discovery: Discovery,
     topics: Vec<IdentTopic>,
     topic_numbers: HashMap<TopicHash, u16>,
     links: HashMap<NodeId, Link>,
@@ -120,7 +113,7 @@ impl Task {
         swarm: Swarm<Behaviour>,
         shared: Arc<Shared>,
         inbox: InboxSender,
-        (announced, listening): (Announced, Listening),
+        (discovery, listening): (Discovery, Listening),
         topics: u16,
     ) -> Result<Task, StartError> {
         let me = node_of(swarm.local_peer_id())
@@ -139,7 +132,7 @@ impl Task {
             swarm,
             shared,
             inbox,
-            announced,
+            discovery,
             topics,
             links: HashMap::new(),
             control,

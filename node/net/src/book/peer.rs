@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use libp2p::swarm::ConnectionId;
 
 use super::Redial;
-use crate::address::Address;
+use crate::address::{Address, best_first};
 use crate::identity::NodeId;
 use crate::limits::{FULL_MESH_PEERS, PEER_ADDRESSES_MAX, PEER_RELAYS_MAX};
 use crate::settings::Discovery;
@@ -147,6 +147,12 @@ impl Peer {
 
     pub(crate) fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.addresses.iter().map(|known| &known.address)
+    }
+
+    /// Where it is dialled. All at once: the first that answers is taken, mostly that of IPv6 if both
+    /// lead there.
+    pub(super) fn places(&self) -> Vec<Address> {
+        best_first(self.addresses().cloned().collect())
     }
 
     /// On this machine only if all connections are: a peer elsewhere may also have a tunnel.
