@@ -36,8 +36,8 @@ pub use limits::Limits;
 pub use parse::Listen;
 pub(crate) use parse::duration;
 use parse::{
-    group, has_host_and_port, home, host, node_name, operator, origin, proxy, reached_at, retention,
-    takeover, where_to_listen,
+    group, has_host_and_port, home, host, node_name, operator, origin, proxy, reached_at,
+    retention, takeover, where_to_listen,
 };
 pub use policies::Policies;
 pub use sessions::{Spawning, WakeAt};

@@ -53,7 +53,7 @@ pub(crate) struct Behaviour {
     identify: identify::Behaviour,
     ping: ping::Behaviour,
     circuits: relay::client::Behaviour,
-    carrier: Toggle<relay::Behaviour>,
+    pub(crate) carrier: Toggle<relay::Behaviour>,
 }
 
 /// The name of a topic on the wire.

@@ -9,13 +9,15 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::address::{Address, PeerAddress};
 use crate::book::Book;
-use crate::identity::NodeId;
+use crate::echo::{self, NoEcho};
+use crate::identity::{NodeId, peer_of};
 use crate::inbox::{Inbox, Ticket, inbox};
 use crate::keys::{Doorkeeper, InvitationId, Keys};
 use crate::limits::{
     COMMANDS_MAX, DRAIN_TIMEOUT, FAULT_CHARS_MAX, GOSSIP_BYTES_MAX, PUBLISH_BYTES_MAX,
     PUBLISH_ITEMS_MAX, TOPICS_MAX, VERDICTS_MAX,
 };
+use crate::link::ControlHandle;
 use crate::listening::{self, Listening};
 use crate::machine::Here;
 use crate::orders::{Command, Orders, Publish, Reason, Shared, Verdict};
@@ -110,7 +112,12 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
     for peer in settings.peers {
         book.configure(peer, Instant::now());
     }
-    let shared = Arc::new(Shared::new(book, keys, twins, (bound, settings.announce)));
+    let mut control = swarm.behaviour().frames.new_control();
+    let echoes = control.accept(echo::PROTOCOL);
+    let echoes = echoes.map_err(|error| StartError::Setup(error.to_string()))?;
+    tokio::spawn(echo::serve(echoes));
+    let with = (twins, ControlHandle(control));
+    let shared = Arc::new(Shared::new(book, keys, with, (bound, settings.announce)));
     let net = Net {
         me,
         topics: settings.topics,
@@ -203,6 +210,16 @@ impl Net {
     pub fn verdict(&self, ticket: Ticket, verdict: Verdict) {
         // A lost verdict is an `Ignore`: the message is not relayed, and anti-entropy brings it.
         let _ = self.verdicts.try_send((ticket, verdict));
+    }
+
+    /// How long it takes to a node that is up and back.
+    ///
+    /// # Errors
+    /// See [`NoEcho`].
+    pub async fn ping(&self, node: NodeId) -> Result<Duration, NoEcho> {
+        let is_up = self.shared.book().peer(&node).is_some_and(|peer| peer.up_since.is_some());
+        let peer = peer_of(&node).filter(|_| is_up).ok_or(NoEcho::NotConnected)?;
+        echo::measure(self.shared.control.0.clone(), peer).await
     }
 
     /// Adds peers to dial, as those in the settings. `false`: too many calls at once, try again.

@@ -199,6 +199,10 @@ pub(crate) const TWIN_SAID_EVERY: Duration = Duration::from_secs(30);
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Opening the frame stream of a link.
 pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// A round trip that was asked for: what takes longer is lost.
+pub const ECHO_WITHIN: Duration = Duration::from_secs(4);
+/// Streams of one peer on which its round trips are answered at once: one, and one that is about to end.
+pub(crate) const ECHOES_PER_PEER_MAX: usize = 2;
 /// A ping each this long.
 pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(2);
 /// How long libp2p waits for an answer; longer than [`DEAD_AFTER`], which decides.

@@ -12,6 +12,7 @@ use crate::identity::NodeId;
 use crate::inbox::Ticket;
 use crate::keys::Keys;
 use crate::limits::STRIKES_MAX;
+use crate::link::ControlHandle;
 use crate::outbox::Outboxes;
 use crate::twins::Twins;
 
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) outboxes: Outboxes,
     pub(crate) keys: Arc<Keys>,
     pub(crate) twins: Arc<Twins>,
+    /// Opens streams.
+    pub(crate) control: ControlHandle,
     listening: Mutex<Vec<SocketAddr>>,
     /// Where the owner says that others reach this node, besides where it listens.
     named: Vec<Address>,
@@ -65,7 +68,7 @@ impl Shared {
     pub(crate) fn new(
         book: Book,
         keys: Arc<Keys>,
-        twins: Arc<Twins>,
+        (twins, control): (Arc<Twins>, ControlHandle),
         (listening, named): (Vec<SocketAddr>, Vec<Address>),
     ) -> Shared {
         Shared {
@@ -73,6 +76,7 @@ impl Shared {
             outboxes: Outboxes::default(),
             keys,
             twins,
+            control,
             listening: Mutex::new(listening),
             named,
             changed: Notify::new(),

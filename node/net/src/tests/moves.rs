@@ -48,3 +48,19 @@ async fn all_interfaces_are_listed_and_handles_dropped_stop_the_network() {
     let end = timeout(DEADLINE, async { while inbox.recv().await.is_some() {} });
     end.await.expect("the inbox ends");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_trip_is_measured_with_one_that_is_there_and_with_nobody_else() {
+    let mut a = run(settings(1, &[])).await;
+    let mut b = run(settings(2, &[a.named()])).await;
+    let (id_a, id_b) = (a.net.node(), b.net.node());
+    assert!(matches!(a.net.ping(id_b).await, Err(NoEcho::NotConnected)));
+    tokio::join!(a.up(id_b), b.up(id_a));
+    // More than may be at once, one after the other.
+    for _ in 0..20 {
+        a.net.ping(id_b).await.unwrap();
+    }
+    b.net.shutdown().await;
+    a.down(id_b).await;
+    assert!(a.net.ping(id_b).await.is_err());
+}
