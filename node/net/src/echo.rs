@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use libp2p::{PeerId, Stream, StreamProtocol};
-use libp2p_stream::{Control, IncomingStreams, OpenStreamError};
+use libp2p_stream::{Control, IncomingStreams};
 use tokio::time::timeout;
 
 use crate::limits::{ECHO_WITHIN, ECHOES_PER_PEER_MAX};
@@ -90,10 +90,8 @@ pub(crate) async fn measure(control: Control, peer: PeerId) -> Result<Duration, 
 
 async fn there_and_back(mut control: Control, peer: PeerId) -> Result<Duration, NoEcho> {
     let broken = |error: io::Error| NoEcho::Broken(error.to_string());
-    let mut stream = control.open_stream(peer, PROTOCOL).await.map_err(|error| match error {
-        OpenStreamError::Io(error) => broken(error),
-        error => NoEcho::Broken(error.to_string()),
-    })?;
+    let opened = control.open_stream(peer, PROTOCOL).await;
+    let mut stream = opened.map_err(|error| NoEcho::Broken(error.to_string()))?;
     let mut took = Duration::ZERO;
     for round in 0..ROUNDS {
         let (said, mut heard) = ([round as u8; BYTES], [0; BYTES]);
@@ -107,4 +105,22 @@ async fn there_and_back(mut control: Control, peer: PeerId) -> Result<Duration, 
         }
     }
     Ok(took)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_one_peer_two_round_trips_are_answered_at_once() {
+        let (busy, one, other) = (Busy::default(), PeerId::random(), PeerId::random());
+        assert!(busy.begin(one) && busy.begin(one));
+        assert!(!busy.begin(one) && busy.begin(other));
+        busy.end(one);
+        assert!(busy.begin(one) && !busy.begin(one));
+        for peer in [one, one, other] {
+            busy.end(peer);
+        }
+        assert!(busy.0.lock().unwrap().is_empty(), "nobody is remembered");
+    }
 }

@@ -229,7 +229,7 @@ impl Internet {
                 let second = self.space("double-nat-inner")?;
                 self.forward(&second)?;
                 self.cable(&router, "down", &second, "up")?;
-                self.addresses(&router, &second, "up", "192.168.8.1", "192.168.8.2/24")?;
+                self.addresses(&router, &second, "192.168.8.1", "192.168.8.2/24")?;
                 self.nft(&second, &kind.rules())?;
                 self.behind(&second, &home, "192.168.7.1", &format!("{INSIDE}/24"))
             }
@@ -255,19 +255,13 @@ impl Internet {
     /// A node behind a router.
     fn behind(&self, router: &str, home: &str, outer: &str, inner: &str) -> Result<()> {
         self.cable(router, "down", home, "up")?;
-        self.addresses(router, home, "up", outer, inner)
+        self.addresses(router, home, outer, inner)
     }
 
-    fn addresses(
-        &self,
-        router: &str,
-        inside: &str,
-        device: &str,
-        outer: &str,
-        inner: &str,
-    ) -> Result<()> {
+    /// Of the cable between a router's `down` and the `up` of what is behind it.
+    fn addresses(&self, router: &str, inside: &str, outer: &str, inner: &str) -> Result<()> {
         sh("ip", &["-n", router, "addr", "add", &format!("{outer}/24"), "dev", "down"])?;
-        sh("ip", &["-n", inside, "addr", "add", inner, "dev", device])?;
+        sh("ip", &["-n", inside, "addr", "add", inner, "dev", "up"])?;
         sh("ip", &["-n", inside, "route", "add", "default", "via", outer])
     }
 

@@ -84,10 +84,10 @@ impl Node {
         let mut answers = ask(&self.dir.path().join("control.sock"), &json!(Request::Status))?;
         let mut line = String::new();
         answers.read_line(&mut line)?;
-        match serde_json::from_str(&line)? {
-            Answer::Status(status) => Ok(status),
-            other => bail!("{} answers {other:?}", self.name),
-        }
+        let Answer::Status(status) = serde_json::from_str(&line)? else {
+            bail!("{} answers {line}", self.name)
+        };
+        Ok(status)
     }
 
     /// How many of its links are carried.
