@@ -60,7 +60,6 @@ impl std::fmt::Debug for Opening {
 enum Order {
     Gossip(u16, Bytes),
     Flap(u16),
-    Places(NodeId, u32),
 }
 
 /// A frame stream, bytes as they are.
@@ -188,12 +187,6 @@ impl Rogue {
         Some(PeerAddress { node: Some(self.me), address })
     }
 
-    /// Asks this node, which is connected, for so many places at once.
-    pub async fn ask_for_places(&self, at: NodeId, number: u32) {
-        // As below.
-        let _ = self.orders.send(Order::Places(at, number)).await;
-    }
-
     /// A frame with an announcement: it is connected to all of these.
     #[must_use]
     pub fn announcement(&self, knows: &[NodeId]) -> Vec<u8> {
@@ -304,14 +297,6 @@ impl Run {
     }
 
     fn obey(&mut self, order: Order) {
-        if let Order::Places(at, number) = order {
-            for _ in 0..number {
-                let place = circuit::place_at(&at).map(|place| self.swarm.listen_on(place));
-                // It is the one that is asked who says no.
-                drop(place);
-            }
-            return;
-        }
         let gossip = &mut self.swarm.behaviour_mut().gossip;
         // Nobody listens, or the queues are full: then it is lost, as with anybody's gossip.
         match order {
@@ -323,7 +308,6 @@ impl Run {
                 gossip.unsubscribe(&topic);
                 drop(gossip.subscribe(&topic));
             }
-            Order::Places(..) => {}
         }
     }
 }
