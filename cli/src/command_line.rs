@@ -9,8 +9,9 @@ use client::address::Address;
 use crate::args::{self, Node, Typed};
 use crate::commands::{
     agents, approvals, attach, daemon, dm, doctor, election, export, files, finder, generate,
-    history, inbox, keygen, lantern, mcp, mesh, monitor, once, open, presence, profile, replay,
-    rooms, search, send, sessions, shell, status, sub, task, thinking, top, trace, vote, wait,
+    history, inbox, keygen, lantern, mcp, mesh, monitor, once, open, ping, presence, profile,
+    replay, rooms, search, send, sessions, shell, status, sub, task, thinking, top, trace, vote,
+    wait,
 };
 use crate::context::Context;
 use crate::outcome::{Failure, Outcome};
@@ -135,6 +136,7 @@ pub enum Command {
     /// The mesh, as the node of this machine sees it
     Mesh(mesh::Mesh),
     Doctor(doctor::Doctor),
+    Ping(ping::Ping),
     Mcp(mcp::Mcp),
     Sessions(sessions::Sessions),
     Inbox(inbox::Inbox),
@@ -189,6 +191,7 @@ impl Command {
             Command::Shell(_) => Err(Failure::NotInShell),
             Command::Mesh(args) => mesh::run(&cx, args).await,
             Command::Doctor(args) => doctor::run(&cx, args).await,
+            Command::Ping(args) => ping::run(&cx, args).await,
             Command::Mcp(args) => mcp::run(&cx, args).await,
             Command::Sessions(args) => sessions::run(&cx, args).await,
             Command::Inbox(args) => inbox::run(&cx, args).await,

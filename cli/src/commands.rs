@@ -23,6 +23,7 @@ pub mod mesh;
 pub mod monitor;
 pub mod once;
 pub mod open;
+pub mod ping;
 pub mod presence;
 pub mod profile;
 pub mod replay;

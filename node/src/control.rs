@@ -5,6 +5,7 @@ pub(crate) mod client;
 mod finder;
 mod inherit;
 mod mail;
+mod ping;
 mod stops;
 mod tokens;
 
@@ -296,6 +297,7 @@ impl Control {
             Request::StopAgents { agent_id, stop } => self.stop_agents(agent_id, stop).await?,
             Request::ListStops => self.list_stops().await?,
             Request::HideAccount { id, hidden } => self.hide_account(&id, hidden).await?,
+            Request::Ping { node } => self.ping(&node).await?,
             Request::Backup { .. } => bail!("a backup is not answered at once; this is a bug"),
         })
     }

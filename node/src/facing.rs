@@ -3,17 +3,24 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use net::{Address, PeerAddress};
+use net::{Address, Net, PeerAddress};
 use tokio::{net::lookup_host, time::timeout};
 
-use crate::{limits::FACING_LOOKUP_WITHIN, settings::Listen, ticket};
+use crate::{
+    limits::{FACING_LOOKED_AT_EVERY, FACING_LOOKS, FACING_LOOKUP_WITHIN},
+    settings::Listen,
+    ticket,
+};
 
 /// The addresses to bind. `inviters`: where the nodes are by whose tickets this one joined.
 pub(crate) async fn addresses(listen: &[Listen], inviters: &[PeerAddress]) -> Vec<SocketAddr> {
     let mut all = Vec::new();
     for listen in listen {
         match listen {
-            Listen::At(at) => all.push(*at),
+            Listen::At(at) => {
+                all.push(*at);
+                all.extend(beside(*at));
+            }
             Listen::Auto(port) => {
                 let loopback = IpAddr::from([127, 0, 0, 1]);
                 let seen = facing(inviters).await.into_iter().map(|(ip, _)| ip);
@@ -28,6 +35,36 @@ pub(crate) async fn addresses(listen: &[Listen], inviters: &[PeerAddress]) -> Ve
         new
     });
     all
+}
+
+/// All IPv6 addresses of this machine, if `at` is all IPv4 ones, and it has any.
+fn beside(at: SocketAddr) -> Option<SocketAddr> {
+    let all = SocketAddr::new(IpAddr::from([0; 16]), at.port());
+    let here = || UdpSocket::bind(SocketAddr::new(IpAddr::from([0; 16]), 0)).is_ok();
+    (at.ip() == IpAddr::from([0; 4]) && here()).then_some(all)
+}
+
+/// Has the network listen at the address that faces the inviters now, whenever this machine is in
+/// another network. Ends when nothing depends on that.
+pub(crate) async fn follow(net: Net, listen: Vec<Listen>, inviters: Vec<PeerAddress>) {
+    // An archive listens nowhere.
+    let faces = listen.iter().any(|listen| matches!(listen, Listen::Auto(_)));
+    if !faces || net.listening().is_empty() {
+        return;
+    }
+    let mut moves = net.moves();
+    while moves.changed().await.is_ok() {
+        // Addresses come before routes and names do.
+        for _ in 0..FACING_LOOKS {
+            // Nothing to face them with: then there is nobody who could knock, or no name is found.
+            if !facing(&inviters).await.is_empty() {
+                let _ = net.listen(addresses(&listen, &inviters).await);
+            }
+            if timeout(FACING_LOOKED_AT_EVERY, moves.changed()).await.is_ok_and(|it| it.is_err()) {
+                return;
+            }
+        }
+    }
 }
 
 /// This machine's addresses towards the inviters that are not on it, each with one that it faces.
@@ -86,6 +123,17 @@ mod tests {
         let given: SocketAddr = "127.0.0.1:7".parse().unwrap();
         let elsewhere = peers(&["192.0.2.77:9"]);
         assert_eq!(addresses(&[Listen::At(given)], &elsewhere).await, [given]);
+    }
+
+    #[tokio::test]
+    async fn who_listens_at_all_addresses_listens_at_those_of_ipv6_too() {
+        let all: SocketAddr = "0.0.0.0:7".parse().unwrap();
+        let has = UdpSocket::bind("[::]:0").is_ok();
+        let found = addresses(&[Listen::At(all)], &[]).await;
+        assert_eq!(found.len(), 1 + usize::from(has), "{found:?}");
+        assert!(found.iter().all(|at| at.ip().is_unspecified() && at.port() == 7), "{found:?}");
+        let one: SocketAddr = "[::]:7".parse().unwrap();
+        assert_eq!(addresses(&[Listen::At(one)], &[]).await, [one]);
     }
 
     /// A machine without a network has nothing to face it with.

@@ -124,6 +124,12 @@ pub const CLOCKS_MAX: usize = 1_024;
 /// Looking up the name in a ticket, to find the address of this machine that faces it.
 pub const FACING_LOOKUP_WITHIN: Duration = Duration::from_secs(2);
 
+/// Looks for that address after this machine has got others: routes and names come later, within a few seconds.
+pub const FACING_LOOKS: u32 = 10;
+
+/// See [`FACING_LOOKS`].
+pub const FACING_LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
+
 /// How long a start waits for the outcome of its joining before it says that there is none yet: two
 /// dials of `HANDSHAKE_TIMEOUT` of `net` would be more than a person waits for.
 pub const JOIN_WAITED_FOR: Duration = Duration::from_secs(5);

@@ -44,7 +44,7 @@ pub struct Ready {
     pub http: Option<String>,
     /// Whether that is over TLS.
     pub https: bool,
-    /// Where other nodes connect.
+    /// Where other nodes connect, as a ticket names it.
     pub listen: Vec<String>,
     /// The invitation: a secret.
     pub ticket: String,
@@ -386,11 +386,12 @@ fn peer_line(peer: &Peer, all: &[Peer]) -> String {
 
 /// Directly, or through which member and why not directly.
 fn connected(peer: &Peer, all: &[Peer]) -> String {
-    let Some(relay) = peer.carried_by(all) else { return "connected".to_owned() };
+    let since = peer.up_for().map_or_else(String::new, |time| format!(" for {time}"));
+    let Some(relay) = peer.carried_by(all) else { return format!("connected{since}") };
     let name = members::shown(&relay);
     let why =
         peer.last_error.as_ref().map_or_else(String::new, |why| format!(" (directly: {why})"));
-    format!("connected through {name}{why}")
+    format!("connected through {name}{since}{why}")
 }
 
 /// A clock that differs, on a line of its own.

@@ -26,7 +26,7 @@ use mesh::{
     limits::TAKEOVER_AFTER,
     name::id::{AgentId, KeyPrint},
 };
-use net::{Discovery, Relaying};
+use net::{Address, Discovery, Relaying};
 
 use error::{Result, SettingsError, bad};
 pub use finder::Finder;
@@ -36,8 +36,8 @@ pub use limits::Limits;
 pub use parse::Listen;
 pub(crate) use parse::duration;
 use parse::{
-    group, has_host_and_port, home, host, node_name, operator, origin, proxy, retention, takeover,
-    where_to_listen,
+    group, has_host_and_port, home, host, node_name, operator, origin, proxy, reached_at,
+    retention, takeover, where_to_listen,
 };
 pub use policies::Policies;
 pub use sessions::{Spawning, WakeAt};
@@ -97,6 +97,8 @@ pub struct Settings {
     pub auth: Auth,
     /// Where other nodes connect.
     pub listen: Vec<Listen>,
+    /// Where others reach this node besides: behind a forwarded port, or by a name.
+    pub reached_at: Vec<Address>,
     /// Invitations.
     pub join: Vec<Join>,
     /// Whom to connect to besides.
@@ -222,6 +224,7 @@ impl Settings {
             wakes: Vec::new(),
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
+            reached_at: Vec::new(),
             join: Vec::new(),
             discovery: Discovery::FullMesh,
             relaying: Relaying::Members,
@@ -430,6 +433,7 @@ impl Layered {
             wakes: self.wakes()?,
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
+            reached_at: self.list(|layer| layer.reached_at.clone(), reached_at)?,
             discovery: match self.first(|layer| layer.no_discovery) {
                 Some(true) => Discovery::Configured,
                 Some(false) | None => Discovery::FullMesh,

@@ -29,7 +29,7 @@ use mesh::{
     name::id::{KeyPrint, MeshId, RoomId},
     wire::signatures::SignedLog,
 };
-use net::{Inbox, Net, StartError};
+use net::{Address, Inbox, Net, PeerAddress, StartError};
 use page::Page;
 use protocol::operator::Status;
 use store::Store;
@@ -115,6 +115,8 @@ struct Doors {
     http: Option<(TcpListener, SocketAddr)>,
     unix: Option<(UnixListener, SocketFile)>,
     control: (UnixListener, SocketFile),
+    /// Of the network of nodes, which is open.
+    listen: Vec<Listen>,
 }
 
 /// Starts a node on the current runtime. It serves when this returns.
@@ -278,7 +280,7 @@ impl Parts {
 
         let ready = publish_addresses(&dir, &doors, &control, &status)?;
         let joining = Joining::new(control.clone(), member.inviters, member.founded);
-        let serving = doors.serve(&bridge, control);
+        let serving = doors.serve(&bridge, control, dir.inviters());
         Ok(Running {
             ready,
             key_file,
@@ -402,15 +404,17 @@ impl Doors {
         addresses.iter().filter_map(|at| is_free(*at).err()).for_each(bound);
         // All at once: who has changed one flag does not want to hear of the next.
         ensure!(wrong.is_empty(), "{}", wrong.join("; and "));
-        Ok(Doors { tcp, http, unix, control: control::bind(dir).await? })
+        let listen = settings.listen.clone();
+        Ok(Doors { tcp, http, unix, control: control::bind(dir).await?, listen })
     }
 
-    fn serve(self, bridge: &Bridge, control: Arc<Control>) -> Serving {
-        let Doors { tcp, http, unix, control: (operators_at, control_file) } = self;
+    fn serve(self, bridge: &Bridge, control: Arc<Control>, inviters: Vec<PeerAddress>) -> Serving {
+        let Doors { tcp, http, unix, control: (operators_at, control_file), listen } = self;
         let (shutdown, stopping) = watch::channel(false);
         let mut sockets = vec![control_file];
         let mut operators = JoinSet::new();
         operators.spawn(catching_up::tell(control.clone()));
+        operators.spawn(facing::follow(control.net.clone(), listen, inviters));
         operators.spawn(telling::reach(control.clone()));
         operators.spawn(telling::clocks(control.clone()));
         operators.spawn(Sampler::of(&control).run());
@@ -663,7 +667,7 @@ async fn network(dir: &DataDir, settings: &Settings, member: &Member) -> Result<
         pre_shared_key,
         former_keys,
         listen: if archive { Vec::new() } else { listen },
-        announce: Vec::new(),
+        announce: if archive { Vec::new() } else { settings.reached_at.clone() },
         peers: if archive { Vec::new() } else { member.peers.clone() },
         topics: TOPICS,
         discovery: settings.discovery,
@@ -726,7 +730,7 @@ fn ready(dir: &DataDir, control: &Control, doors: &Doors, status: &Status) -> Re
         tcp: shown(&doors.tcp),
         http: shown(&doors.http),
         https: control.is_over_tls(),
-        listen: control.net.listening().iter().map(SocketAddr::to_string).collect(),
+        listen: control.net.addresses().iter().map(Address::to_string).collect(),
         ticket: control.ticket().to_text(),
         apart: report::apart(status),
         disk_full: status.disk_full,

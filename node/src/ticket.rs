@@ -163,7 +163,7 @@ pub(crate) fn usable(addresses: Vec<Address>) -> Vec<Address> {
 
 /// Addresses of this node for a ticket.
 pub(crate) fn addresses_of(net: &Net) -> Vec<Address> {
-    reachable(net.listening().into_iter().filter_map(|at| at.try_into().ok()).collect())
+    reachable(net.addresses())
 }
 
 /// Addresses for a ticket: those of this machine alone only if there are no others.

@@ -10,11 +10,13 @@ use crate::object::Agent;
 pub mod checkup;
 mod finder;
 mod mail;
+mod ping;
 mod stops;
 mod tokens;
 
 pub use finder::{Finder, FinderAccount};
 pub use mail::{AgentMail, Here, WokenBy};
+pub use ping::Pong;
 pub use stops::StoppedAgents;
 pub use tokens::{HiddenText, KnownToken, NewToken, TokenState, TokenTerms, WantedToken};
 
@@ -124,6 +126,11 @@ pub enum Request {
     },
     /// Agents that are stopped. → [`Answer::Stops`]
     ListStops,
+    /// A round trip to another node. → [`Answer::Pong`]
+    Ping {
+        /// Its name, its id, or the beginning of that.
+        node: String,
+    },
     /// This node leaves the mesh for good, and ends. → [`Answer::Left`]
     Leave {
         /// Although something of its own would be lost.
@@ -137,6 +144,8 @@ pub enum Request {
 pub enum Answer {
     /// How it is.
     Status(Box<Status>),
+    /// How long it took, or why there was no answer.
+    Pong(Pong),
     /// Agents that are stopped.
     Stops(Vec<StoppedAgents>),
     /// A secret: its holders are in the mesh.

@@ -76,6 +76,27 @@ fn a_directory_names_the_node_wherever_it_stands() {
 }
 
 #[test]
+fn a_ping_says_the_way_and_its_time_or_that_nobody_answers() {
+    let world = World::of(2);
+    let dir = world.mesh.nodes[0].ready().data_dir.display().to_string();
+    let ready = world.mesh.nodes[1].ready();
+    let ping = |node: &str, more: &[&str]| {
+        world.bare(&[&["ping", node, "--data-dir", &dir, "-n", "2"], more].concat()).run()
+    };
+    let said = ping(&ready.name, &[]).ok();
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines.len() == 3 && lines[..2].iter().all(|it| it.ends_with("ms, directly")), "{said}");
+    assert!(lines[2].starts_with("2 sent, 2 answered, 0 lost; "), "{said}");
+    let all = parsed(&ping(&ready.node_id[..8], &["--json"]).ok());
+    assert_eq!((&all["node_id"], &all["received"]), (&json!(ready.node_id), &json!(2)));
+    assert!(all["min_ms"].as_f64().unwrap() <= all["max_ms"].as_f64().unwrap());
+    let unknown = ping("nobody", &[]);
+    assert_eq!(unknown.code, 1, "{unknown:?}");
+    let own = ping(&world.mesh.nodes[0].ready().name, &[]);
+    assert!(own.code == 1 && own.stderr.contains("this node itself"), "{own:?}");
+}
+
+#[test]
 fn the_operator_of_a_node_sees_the_agents_of_every_key() {
     let world = World::of(1);
     world.room("council");

@@ -96,6 +96,42 @@ impl Address {
     }
 }
 
+/// How far an address leads: names and public addresses before those of a private network, those of
+/// one link, and those of one machine.
+fn reach_of(address: &Address) -> u8 {
+    let private = match &address.host {
+        Host::Ip(IpAddr::V4(ip)) => ip.is_private() || matches!(ip.octets(), [100, 64..128, ..]),
+        Host::Ip(IpAddr::V6(ip)) => ip.is_unique_local(),
+        Host::Name(_) => false,
+    };
+    if address.is_loopback() {
+        3
+    } else if address.is_link_local() {
+        2
+    } else {
+        u8::from(private)
+    }
+}
+
+/// In the order in which they are worth most to others, where only the first few fit: the farther
+/// reaching first, and of those names, and IPv6 and IPv4 in turns.
+pub(crate) fn best_first(addresses: Vec<Address>) -> Vec<Address> {
+    let (mut turn, mut ranked) = ([0; 4].map(|_: u8| [0; 3]), Vec::new());
+    for address in addresses {
+        let reach = reach_of(&address);
+        let kind = match &address.host {
+            Host::Name(_) => 0,
+            Host::Ip(IpAddr::V6(_)) => 1,
+            Host::Ip(IpAddr::V4(_)) => 2,
+        };
+        let nth = &mut turn[usize::from(reach)][kind];
+        ranked.push(((reach, if kind == 0 { 0 } else { 1 + *nth }, kind), address));
+        *nth += 1;
+    }
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, address)| address).collect()
+}
+
 fn is_host_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= HOST_BYTES_MAX
@@ -221,6 +257,39 @@ mod tests {
             expect.as_deref().map_err(|e| *e).as_ref().map(|e| &**e),
             "{text}"
         );
+    }
+
+    #[test]
+    fn of_many_addresses_the_first_few_lead_far_and_are_of_both_kinds() {
+        let all = [
+            "127.0.0.1:7",
+            "10.0.0.1:7",
+            "[fe80::1]:7",
+            "192.0.2.1:7",
+            "[2001:db8::1]:7",
+            "[2001:db8::2]:7",
+            "[2001:db8::3]:7",
+            "[fd00::1]:7",
+            "192.0.2.2:7",
+            "a.example:7",
+            "100.64.0.1:7",
+        ];
+        let sorted = best_first(all.iter().map(|text| text.parse().unwrap()).collect());
+        let texts: Vec<String> = sorted.iter().map(ToString::to_string).collect();
+        let expected = [
+            "a.example:7",
+            "[2001:db8::1]:7",
+            "192.0.2.1:7",
+            "[2001:db8::2]:7",
+            "192.0.2.2:7",
+            "[2001:db8::3]:7",
+            "[fd00::1]:7",
+            "10.0.0.1:7",
+            "100.64.0.1:7",
+            "[fe80::1]:7",
+            "127.0.0.1:7",
+        ];
+        assert_eq!(texts, expected);
     }
 
     /// The peer id of some node.

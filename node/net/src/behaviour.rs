@@ -34,6 +34,7 @@ use crate::limits::{
     GOSSIP_HISTORY, GOSSIP_QUEUE_MAX, GOSSIP_QUEUE_TIME, GOSSIP_TRANSMIT_MAX, HANDSHAKE_TIMEOUT,
     IDLE_TIMEOUT, INBOUND_MAX, MEET_TIMEOUT, PING_INTERVAL, PING_TIMEOUT, SUBSTREAMS_MAX,
 };
+use crate::machine::{Here, Rooted};
 use crate::newest::Newest;
 use crate::private::{self, Private};
 use crate::settings::{Settings, StartError};
@@ -52,7 +53,7 @@ pub(crate) struct Behaviour {
     identify: identify::Behaviour,
     ping: ping::Behaviour,
     circuits: relay::client::Behaviour,
-    carrier: Toggle<relay::Behaviour>,
+    pub(crate) carrier: Toggle<relay::Behaviour>,
 }
 
 /// The name of a topic on the wire.
@@ -68,6 +69,7 @@ pub(crate) fn swarm(
     settings: &Settings,
     keys: Arc<Keys>,
     twins: Arc<Twins>,
+    here: &Here,
     version: &str,
 ) -> Result<Swarm<Behaviour>, StartError> {
     let keypair = Keypair::ed25519_from_bytes(*settings.secret_key.0).map_err(setup)?;
@@ -77,6 +79,8 @@ pub(crate) fn swarm(
     let (at_door, guests) = (keys.clone(), noise.clone());
     let (lets_in, knows) = (keys.clone(), twins.clone());
     let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
+    let here = here.clone();
+    let tcp = tcp.map(move |socket, _| Rooted::new(socket, &here));
     let me = keypair.public().to_peer_id();
     let (circuits, circuits_behaviour) = relay::client::new(me);
     let circuits = TransportTimeout::new(circuits, CIRCUIT_TIMEOUT).map_err(not_carried);

@@ -20,6 +20,7 @@ use crate::limits::{
 use crate::settings::Discovery;
 use crate::trouble::{NoLink, Trouble};
 
+mod moved;
 mod peer;
 mod redial;
 mod relays;
@@ -212,7 +213,7 @@ impl Book {
             let Some(peer) = self.peers.get(&node) else { continue };
             let wanted = peer.is_wanted(self.discovery, connected + under_way);
             let Some(relay) = wanted.then(|| self.way_to(peer)).flatten() else { continue };
-            let addresses = peer.addresses().cloned().collect();
+            let addresses = peer.places();
             due.push(Due { target: Target::Peer(node), addresses, relay });
             under_way += 1;
             if let Some(peer) = self.peers.get_mut(&node) {
@@ -292,16 +293,17 @@ impl Book {
         error: Option<NoLink>,
         now: Instant,
     ) -> bool {
+        let offline = error.as_ref().is_some_and(|why| self.is_offline(why));
         match target {
             Target::Seed(address) => {
                 if let Some(seed) = self.seeds.iter_mut().find(|seed| seed.address == *address) {
-                    seed.redial.fail(now);
+                    seed.redial.fail_here(offline, now);
                     return replace(&mut seed.last_error, error);
                 }
             }
             Target::Peer(node) => {
                 if let Some(peer) = self.peers.get_mut(node) {
-                    peer.redial.fail(now);
+                    peer.redial.fail_here(offline, now);
                     return replace(&mut peer.last_error, error);
                 }
             }

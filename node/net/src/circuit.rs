@@ -70,9 +70,15 @@ pub(crate) fn own_address(me: &PeerId) -> Multiaddr {
 
 /// The part of the stack that carries circuits of others.
 pub(crate) fn carrier(me: PeerId, relaying: Relaying) -> Toggle<relay::Behaviour> {
-    if relaying == Relaying::Off {
-        return None.into();
+    match relaying {
+        Relaying::Off => None.into(),
+        // Without a bound of bytes: traffic of a mesh has no end.
+        Relaying::Members => carrier_of(me, 0),
     }
+}
+
+/// `bytes`: after so many a circuit ends; 0 is never.
+pub(crate) fn carrier_of(me: PeerId, bytes: u64) -> Toggle<relay::Behaviour> {
     let config = relay::Config {
         max_reservations: RESERVED_MAX,
         max_reservations_per_peer: RESERVED_PER_PEER_MAX,
@@ -82,8 +88,7 @@ pub(crate) fn carrier(me: PeerId, relaying: Relaying) -> Toggle<relay::Behaviour
         max_circuits: CIRCUITS_MAX,
         max_circuits_per_peer: CIRCUITS_PER_PEER_MAX,
         max_circuit_duration: CIRCUIT_LASTS,
-        // None: traffic of a mesh has no end.
-        max_circuit_bytes: 0,
+        max_circuit_bytes: bytes,
         circuit_src_rate_limiters: Vec::new(),
     };
     let config = config

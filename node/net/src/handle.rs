@@ -5,22 +5,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::address::{Address, PeerAddress};
 use crate::book::Book;
-use crate::identity::NodeId;
+use crate::echo::{self, NoEcho};
+use crate::identity::{NodeId, peer_of};
 use crate::inbox::{Inbox, Ticket, inbox};
 use crate::keys::{Doorkeeper, InvitationId, Keys};
 use crate::limits::{
     COMMANDS_MAX, DRAIN_TIMEOUT, FAULT_CHARS_MAX, GOSSIP_BYTES_MAX, PUBLISH_BYTES_MAX,
     PUBLISH_ITEMS_MAX, TOPICS_MAX, VERDICTS_MAX,
 };
-use crate::listening;
+use crate::link::ControlHandle;
+use crate::listening::{self, Listening};
+use crate::machine::Here;
 use crate::orders::{Command, Orders, Publish, Reason, Shared, Verdict};
 use crate::outbox::{QueueLength, SendError};
 use crate::settings::{Secret, Settings, StartError};
-use crate::task::{self, Task};
+use crate::task::Task;
 use crate::trouble::NoLink;
 use crate::twins::Twins;
 
@@ -102,13 +105,19 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
     let mut start = [0; 8];
     getrandom::fill(&mut start).map_err(|error| StartError::Setup(error.to_string()))?;
     let twins = Arc::new(Twins::new(u64::from_be_bytes(start)));
-    let (mut swarm, me) = listening::swarm(&settings, keys.clone(), twins.clone())?;
-    let bound = listening::listen(&mut swarm, &settings.listen).await?;
+    let here = Here::default();
+    let (mut swarm, me) = listening::swarm(&settings, keys.clone(), twins.clone(), &here)?;
+    let (listeners, bound) = listening::listen(&mut swarm, &settings.listen).await?;
     let mut book = Book::new(me, settings.discovery);
     for peer in settings.peers {
         book.configure(peer, Instant::now());
     }
-    let shared = Arc::new(Shared::new(book, keys, twins, bound));
+    let mut control = swarm.behaviour().frames.new_control();
+    let echoes = control.accept(echo::PROTOCOL);
+    let echoes = echoes.map_err(|error| StartError::Setup(error.to_string()))?;
+    tokio::spawn(echo::serve(echoes));
+    let with = (twins, ControlHandle(control));
+    let shared = Arc::new(Shared::new(book, keys, with, (bound, settings.announce)));
     let net = Net {
         me,
         topics: settings.topics,
@@ -118,7 +127,7 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
         verdicts: verdict_sender,
         commands: command_sender,
     };
-    let announced = task::Announced { addresses: settings.announce, discovery: settings.discovery };
+    let announced = (settings.discovery, Listening { listeners, here });
     let task = Task::new(swarm, shared, inbox_sender, announced, settings.topics)?;
     tokio::spawn(task.run(Orders { publish, verdicts, commands }));
     Ok((net, inbox))
@@ -135,6 +144,27 @@ impl Net {
     #[must_use]
     pub fn listening(&self) -> Vec<SocketAddr> {
         self.shared.listening().clone()
+    }
+
+    /// Where others reach this node: what the settings name and where it listens, those that lead
+    /// farthest first. Those of one link are left out.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<Address> {
+        let mut own = self.shared.own_addresses();
+        own.retain(|address| !address.is_link_local());
+        own
+    }
+
+    /// Listens at these addresses instead of those of the settings or of the last call. Those that
+    /// cannot be bound are left out. `false`: too many calls at once, try again.
+    pub fn listen(&self, addresses: Vec<SocketAddr>) -> bool {
+        self.commands.try_send(Command::Listen(addresses)).is_ok()
+    }
+
+    /// Changes each time when this machine is in another network, or has slept.
+    #[must_use]
+    pub fn moves(&self) -> watch::Receiver<u64> {
+        self.shared.moved.subscribe()
     }
 
     /// Whether a peer has said within the last minute that another node runs with our identity.
@@ -180,6 +210,16 @@ impl Net {
     pub fn verdict(&self, ticket: Ticket, verdict: Verdict) {
         // A lost verdict is an `Ignore`: the message is not relayed, and anti-entropy brings it.
         let _ = self.verdicts.try_send((ticket, verdict));
+    }
+
+    /// How long it takes to a node that is up and back.
+    ///
+    /// # Errors
+    /// See [`NoEcho`].
+    pub async fn ping(&self, node: NodeId) -> Result<Duration, NoEcho> {
+        let is_up = self.shared.book().peer(&node).is_some_and(|peer| peer.up_since.is_some());
+        let peer = peer_of(&node).filter(|_| is_up).ok_or(NoEcho::NotConnected)?;
+        echo::measure(self.shared.control.0.clone(), peer).await
     }
 
     /// Adds peers to dial, as those in the settings. `false`: too many calls at once, try again.

@@ -13,7 +13,7 @@
 //! `backoff` (known nodes, and when to dial them), `relay` (how much gossip is passed on), `circuit`
 //! (connections through a third node), `gate` (which nodes may connect), `keys` (with which pre-shared key), `private` (a connection under
 //! one), `door` (the word that lets it in), `trouble` (why there is no link), `twins` (nodes that run twice), `admission` (guests with an
-//! invitation), `stall` (dead sockets), `newest` (one connection
+//! invitation), `stall` (dead sockets), `echo` (round trips), `machine` (addresses that change, and sleep), `newest` (one connection
 //! to a peer), `topics` (peers' subscriptions), `behaviour` (the libp2p stack), `task` (the loop);
 //! [`testing`] (a peer without manners, to test others with).
 
@@ -26,6 +26,7 @@ mod book;
 mod circuit;
 mod dial;
 mod door;
+mod echo;
 mod frames;
 mod gate;
 mod handle;
@@ -35,6 +36,7 @@ mod keys;
 pub mod limits;
 mod link;
 mod listening;
+mod machine;
 mod newest;
 mod orders;
 mod outbox;
@@ -52,6 +54,7 @@ mod twins;
 
 pub use address::{Address, AddressError, PeerAddress};
 pub use admission::{AdmissionError, ask_admission};
+pub use echo::NoEcho;
 pub use handle::{Net, PeerStatus, PublishError, start};
 pub use identity::NodeId;
 pub use inbox::{Inbox, Incoming, Share, Ticket};

@@ -199,6 +199,10 @@ pub(crate) const TWIN_SAID_EVERY: Duration = Duration::from_secs(30);
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Opening the frame stream of a link.
 pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// A round trip that was asked for: what takes longer is lost.
+pub const ECHO_WITHIN: Duration = Duration::from_secs(4);
+/// Streams of one peer on which its round trips are answered at once: one, and one that is about to end.
+pub(crate) const ECHOES_PER_PEER_MAX: usize = 2;
 /// A ping each this long.
 pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(2);
 /// How long libp2p waits for an answer; longer than [`DEAD_AFTER`], which decides.
@@ -217,10 +221,17 @@ pub(crate) const SILENT_FOR: Duration = Duration::from_secs(5);
 pub(crate) const OWN_PAUSE: Duration = Duration::from_secs(2);
 /// libp2p closes idle connections; ours live until they break.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
+/// The system has named the addresses that this machine has at the start.
+pub(crate) const SETTLED_AFTER: Duration = Duration::from_secs(1);
+/// Addresses of this machine that come and go are gathered for so long before everything is dialled
+/// anew: a network comes with several.
+pub(crate) const MOVE_DELAY: Duration = Duration::from_millis(250);
 /// First wait before a dial is repeated; doubles up to [`REDIAL_MAX`].
 pub(crate) const REDIAL_MIN: Duration = Duration::from_millis(200);
 /// See [`REDIAL_MIN`].
 pub(crate) const REDIAL_MAX: Duration = Duration::from_secs(15);
+/// The longest wait while this machine seems to have no network: it is back within 5 s of having one.
+pub(crate) const OFFLINE_MAX: Duration = Duration::from_secs(2);
 /// The longest wait while a link to the peer was lost not long ago ([`LOST_RECENTLY`]): a split is
 /// over within 5 s of its mending, the handshake of some six round trips included.
 pub(crate) const REDIAL_LOST_MAX: Duration = Duration::from_secs(1);

@@ -15,26 +15,35 @@ use crate::behaviour::{self, Behaviour, BehaviourEvent, VERSION};
 use crate::identity::{NodeId, node_of};
 use crate::keys::Keys;
 use crate::limits::HANDSHAKE_TIMEOUT;
+use crate::machine::Here;
 use crate::settings::{Settings, StartError};
 use crate::twins::Twins;
+
+/// What is listened at, and where this machine is.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    pub(crate) listeners: HashMap<ListenerId, SocketAddr>,
+    pub(crate) here: Here,
+}
 
 /// The swarm and our node id.
 pub(crate) fn swarm(
     settings: &Settings,
     keys: Arc<Keys>,
     twins: Arc<Twins>,
+    here: &Here,
 ) -> Result<(Swarm<Behaviour>, NodeId), StartError> {
-    let swarm = behaviour::swarm(settings, keys, twins, VERSION)?;
+    let swarm = behaviour::swarm(settings, keys, twins, here, VERSION)?;
     let me = node_of(swarm.local_peer_id())
         .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
     Ok((swarm, me))
 }
 
-/// Binds all addresses and returns what they became.
+/// Binds all addresses; returns their listeners, and what they became.
 pub(crate) async fn listen(
     swarm: &mut Swarm<Behaviour>,
     addresses: &[SocketAddr],
-) -> Result<Vec<SocketAddr>, StartError> {
+) -> Result<(HashMap<ListenerId, SocketAddr>, Vec<SocketAddr>), StartError> {
     let mut waiting: HashMap<ListenerId, SocketAddr> = HashMap::new();
     for &address in addresses {
         let listener = swarm.listen_on(multiaddr_of(address)).map_err(|error| {
@@ -46,7 +55,7 @@ pub(crate) async fn listen(
         })?;
         waiting.insert(listener, address);
     }
-    let mut bound = Vec::new();
+    let (all, mut bound) = (waiting.clone(), Vec::new());
     while !waiting.is_empty() {
         let Some(event) = next_within(swarm, HANDSHAKE_TIMEOUT).await else {
             let address = *waiting.values().next().unwrap_or(&addresses[0]);
@@ -62,7 +71,7 @@ pub(crate) async fn listen(
             return Err(StartError::Listen { address, source: error });
         }
     }
-    Ok(bound)
+    Ok((all, bound))
 }
 
 async fn next_within(

@@ -4,14 +4,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot, watch};
 
-use crate::address::PeerAddress;
+use crate::address::{Address, PeerAddress, best_first};
 use crate::book::Book;
 use crate::identity::NodeId;
 use crate::inbox::Ticket;
 use crate::keys::Keys;
 use crate::limits::STRIKES_MAX;
+use crate::link::ControlHandle;
 use crate::outbox::Outboxes;
 use crate::twins::Twins;
 
@@ -52,30 +53,47 @@ pub(crate) struct Shared {
     pub(crate) outboxes: Outboxes,
     pub(crate) keys: Arc<Keys>,
     pub(crate) twins: Arc<Twins>,
+    /// Opens streams.
+    pub(crate) control: ControlHandle,
     listening: Mutex<Vec<SocketAddr>>,
+    /// Where the owner says that others reach this node, besides where it listens.
+    named: Vec<Address>,
     /// The task is to look at what the owner has changed here.
     pub(crate) changed: Notify,
+    /// How often this machine was in another network than before.
+    pub(crate) moved: watch::Sender<u64>,
 }
 
 impl Shared {
     pub(crate) fn new(
         book: Book,
         keys: Arc<Keys>,
-        twins: Arc<Twins>,
-        listening: Vec<SocketAddr>,
+        (twins, control): (Arc<Twins>, ControlHandle),
+        (listening, named): (Vec<SocketAddr>, Vec<Address>),
     ) -> Shared {
         Shared {
             book: Mutex::new(book),
             outboxes: Outboxes::default(),
             keys,
             twins,
+            control,
             listening: Mutex::new(listening),
+            named,
             changed: Notify::new(),
+            moved: watch::Sender::new(0),
         }
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where others reach this node, those that lead farthest first.
+    pub(crate) fn own_addresses(&self) -> Vec<Address> {
+        let mut own = self.named.clone();
+        let listening = self.listening().clone();
+        own.extend(listening.into_iter().filter_map(|socket| Address::try_from(socket).ok()));
+        best_first(own)
     }
 
     pub(crate) fn listening(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
@@ -94,6 +112,7 @@ pub(crate) struct Publish {
 #[derive(Debug)]
 pub(crate) enum Command {
     AddPeers(Vec<PeerAddress>),
+    Listen(Vec<SocketAddr>),
     Penalise(NodeId, Reason, String),
     Shutdown(oneshot::Sender<()>),
 }

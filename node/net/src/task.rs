@@ -1,6 +1,7 @@
 //! The loop that owns the swarm. It never waits for anything but its next event.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
-use crate::address::{Address, PeerAddress, address_in};
+use crate::address::{PeerAddress, address_in};
 use crate::behaviour::{self, Behaviour, BehaviourEvent, VERSION};
 use crate::book::{Admission, Left, Target, Way};
 use crate::circuit;
@@ -25,10 +26,12 @@ use crate::dial::{self, Resolved};
 use crate::identity::{NodeId, node_of, peer_of, short};
 use crate::inbox::{InboxSender, Ticket};
 use crate::limits::{
-    ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR,
-    STRANGERS_MAX, STREAMS_MAX, TICK, TICK_CALM,
+    ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, LINK_EVENTS_MAX, OWN_PAUSE, SETTLED_AFTER,
+    SHUT_OUT_FOR, STRANGERS_MAX, STREAMS_MAX, TICK, TICK_CALM,
 };
 use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent, Role};
+use crate::listening::Listening;
+use crate::machine::{Here, Interfaces, Sleep};
 use crate::orders::{Command, Orders, Publish, Reason, Shared, Verdict};
 use crate::relay::Relay;
 use crate::settings::{Discovery, StartError};
@@ -36,21 +39,15 @@ use crate::topics::GossipEvent;
 use crate::trouble::{NoLink, Trouble};
 
 mod announcing;
+mod network;
 mod places;
-
-/// Our announcement, besides where we listen.
-#[derive(Debug)]
-pub(crate) struct Announced {
-    pub(crate) addresses: Vec<Address>,
-    pub(crate) discovery: Discovery,
-}
 
 pub(crate) struct Task {
     me: NodeId,
     swarm: Swarm<Behaviour>,
     shared: Arc<Shared>,
     inbox: InboxSender,
-    announced: Announced,
+    discovery: Discovery,
     topics: Vec<IdentTopic>,
     topic_numbers: HashMap<TopicHash, u16>,
     links: HashMap<NodeId, Link>,
@@ -68,6 +65,15 @@ pub(crate) struct Task {
     places: HashMap<ListenerId, NodeId>,
     /// The other ends of direct connections.
     relays: HashMap<Multiaddr, NodeId>,
+    /// What was to be listened at: as many as the owner names.
+    listeners: HashMap<ListenerId, SocketAddr>,
+    here: Here,
+    interfaces: Interfaces,
+    sleep: Sleep,
+    /// The addresses that were there at the start have been named by then.
+    settled_at: Instant,
+    /// When everything is dialled anew, because addresses of this machine have changed.
+    moves_at: Option<Instant>,
     announce_at: Instant,
     ticked: Instant,
     /// When to look at the clocks again.
@@ -107,7 +113,7 @@ impl Task {
         swarm: Swarm<Behaviour>,
         shared: Arc<Shared>,
         inbox: InboxSender,
-        announced: Announced,
+        (discovery, listening): (Discovery, Listening),
         topics: u16,
     ) -> Result<Task, StartError> {
         let me = node_of(swarm.local_peer_id())
@@ -126,7 +132,7 @@ impl Task {
             swarm,
             shared,
             inbox,
-            announced,
+            discovery,
             topics,
             links: HashMap::new(),
             control,
@@ -140,6 +146,12 @@ impl Task {
             strangers: BTreeSet::new(),
             places: HashMap::new(),
             relays: HashMap::new(),
+            listeners: listening.listeners,
+            here: listening.here,
+            interfaces: Interfaces::watch(),
+            sleep: Sleep::watch(),
+            settled_at: Instant::now() + SETTLED_AFTER,
+            moves_at: None,
             announce_at: Instant::now() + ANNOUNCE_INTERVAL,
             ticked: Instant::now(),
             look_at: Instant::now(),
@@ -166,6 +178,7 @@ impl Task {
                 Some((ticket, verdict)) = orders.verdicts.recv() => self.on_verdict(ticket, verdict),
                 command = orders.commands.recv() => next = self.on_command(command),
                 () = shared.changed.notified() => self.look_soon(),
+                event = self.interfaces.next() => self.on_interface(&event),
                 () = &mut looks => next = self.on_tick(),
                 () = &mut closed => next = Next::Stop,
             }
@@ -189,7 +202,8 @@ impl Task {
         let book = self.shared.book();
         let moving = self.stopping.is_some() || book.has_leaving() || !self.learned.is_empty();
         let latest = if moving { TICK } else { TICK_CALM };
-        let foreseen = book.next_dial(now).into_iter().chain([self.announce_at]);
+        let foreseen =
+            book.next_dial(now).into_iter().chain([self.announce_at]).chain(self.moves_at);
         let first = foreseen.min().map_or(now + latest, |at| at.min(now + latest));
         first.max(now + TICK)
     }
@@ -203,6 +217,7 @@ impl Task {
                 let mut book = self.shared.book();
                 peers.into_iter().for_each(|peer| book.configure(peer, now));
             }
+            Some(Command::Listen(wanted)) => self.on_listen(&wanted),
             Some(Command::Penalise(node, reason, what)) => self.penalise(&node, reason, &what),
             Some(Command::Shutdown(done)) => {
                 // A second call replaces the first, whose waiter sees its sender dropped.
@@ -227,6 +242,7 @@ impl Task {
             let written = std::mem::replace(&mut stopping.written, drained) && drained;
             return if written || now >= stopping.until { Next::Stop } else { Next::Continue };
         }
+        self.look_at_network(now);
         let paused = now - std::mem::replace(&mut self.ticked, now) > OWN_PAUSE;
         let (due, deaf, dead) = {
             let mut book = self.shared.book();
@@ -358,7 +374,11 @@ impl Task {
             {
                 self.on_place_lost(listener_id, reason);
             }
-            SwarmEvent::ListenerClosed { addresses, reason, .. } => {
+            SwarmEvent::ListenerClosed { addresses, reason: Ok(()), .. } => {
+                addresses.iter().for_each(|address| self.on_expired(address));
+            }
+            SwarmEvent::ListenerClosed { listener_id, addresses, reason } => {
+                self.listeners.remove(&listener_id);
                 tracing::warn!(
                     event = "listener_closed",
                     ?addresses,

@@ -17,13 +17,15 @@ use libp2p_stream::{Control, IncomingStreams};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use crate::address::multiaddr_of;
-use crate::announcement;
+use crate::address::{Address, PeerAddress, address_in, multiaddr_of};
+use crate::announcement::{self, Record};
 use crate::behaviour::{self, Behaviour, VERSION};
+use crate::circuit;
 use crate::frames::{ACCEPTED, LENGTH_BYTES, Tag, take_frame};
 use crate::identity::{NodeId, node_of, peer_of};
 use crate::keys::Keys;
 use crate::link::{PROTOCOL, Role};
+use crate::machine::Here;
 use crate::settings::{Settings, StartError};
 use crate::twins::Twins;
 
@@ -41,6 +43,7 @@ pub struct Rogue {
     control: Opening,
     orders: mpsc::Sender<Order>,
     met: watch::Receiver<Vec<NodeId>>,
+    bound: watch::Receiver<Option<SocketAddr>>,
 }
 
 /// [`Control`] has no `Debug`.
@@ -132,16 +135,65 @@ impl Rogue {
     /// # Errors
     /// See [`StartError`].
     pub fn start(settings: &Settings, victims: Vec<SocketAddr>) -> Result<Rogue, StartError> {
+        Rogue::launch(settings, victims, |_| {})
+    }
+
+    /// One that listens where the settings say, gives places to all, and opens circuits over which
+    /// nothing comes.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start_relay(settings: &Settings) -> Result<Rogue, StartError> {
+        Rogue::launch(settings, Vec::new(), |swarm| {
+            let me = *swarm.local_peer_id();
+            swarm.behaviour_mut().carrier = circuit::carrier_of(me, 1);
+            for address in &settings.listen {
+                // One that cannot be bound is missed by the test.
+                drop(swarm.listen_on(multiaddr_of(*address)));
+            }
+        })
+    }
+
+    fn launch(
+        settings: &Settings,
+        victims: Vec<SocketAddr>,
+        spoil: impl FnOnce(&mut Swarm<Behaviour>),
+    ) -> Result<Rogue, StartError> {
         let keys = Keys::new(settings.pre_shared_key.clone(), settings.former_keys.clone());
-        let swarm = behaviour::swarm(settings, Arc::new(keys), Arc::new(Twins::new(0)), VERSION)?;
+        let mut swarm = behaviour::swarm(
+            settings,
+            Arc::new(keys),
+            Arc::new(Twins::new(0)),
+            &Here::default(),
+            VERSION,
+        )?;
+        spoil(&mut swarm);
         let me = node_of(swarm.local_peer_id())
             .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
         let control = swarm.behaviour().frames.new_control();
         let (orders, ordered) = mpsc::channel(ORDERS_MAX);
         let (meets, met) = watch::channel(Vec::new());
-        let run = Run { swarm, victims, ordered, meets };
+        let (binds, bound) = watch::channel(None);
+        let run = Run { swarm, victims, ordered, meets, binds };
         tokio::spawn(run.run());
-        Ok(Rogue { me, control: Opening(control), orders, met })
+        Ok(Rogue { me, control: Opening(control), orders, met, bound })
+    }
+
+    /// Where it is, as soon as it listens.
+    pub async fn at(&self) -> Option<PeerAddress> {
+        let mut bound = self.bound.clone();
+        let at = *bound.wait_for(Option::is_some).await.ok()?;
+        let address = Address::try_from(at?).ok()?;
+        Some(PeerAddress { node: Some(self.me), address })
+    }
+
+    /// A frame with an announcement: it is connected to all of these.
+    #[must_use]
+    pub fn announcement(&self, knows: &[NodeId]) -> Vec<u8> {
+        let of =
+            |node: &NodeId| Record { node: *node, addresses: Vec::new(), relays: vec![self.me] };
+        let records: Vec<Record> = [self.me].iter().chain(knows).map(of).collect();
+        frame(Tag::Announcement as u8, &announcement::encode(&records))
     }
 
     /// The nodes that are connected now.
@@ -199,6 +251,7 @@ struct Run {
     victims: Vec<SocketAddr>,
     ordered: mpsc::Receiver<Order>,
     meets: watch::Sender<Vec<NodeId>>,
+    binds: watch::Sender<Option<SocketAddr>>,
 }
 
 impl Run {
@@ -222,6 +275,14 @@ impl Run {
         {
             let met = self.swarm.connected_peers().filter_map(node_of).collect();
             self.meets.send_replace(met);
+        }
+        if let SwarmEvent::NewListenAddr { address, .. } = event {
+            let at = address_in(address).and_then(|address| address.socket());
+            self.binds.send_if_modified(|bound| {
+                let first = bound.is_none() && at.is_some();
+                *bound = bound.or(at);
+                first
+            });
         }
     }
 

@@ -16,8 +16,10 @@ use crate::limits::{FRAME_BYTES_MAX, GOSSIP_BYTES_MAX, OUTBOX_BYTES_MAX, STRIKES
 use crate::*;
 
 mod circuits;
+mod moves;
 mod troubles;
 mod twins;
+use moves::here;
 use troubles::{trouble, twins};
 
 /// Generous: several test runs share two cores. Nothing waits for it to pass.
@@ -437,7 +439,9 @@ async fn a_peer_with_too_many_strikes_is_refused_for_a_while() {
 async fn rogue(victim: &Node, bytes: Vec<u8>) -> NodeId {
     use futures::{AsyncReadExt as _, AsyncWriteExt as _};
     let (mut swarm, id) = (0..=u8::MAX)
-        .map(|name| crate::listening::swarm(&settings(name, &[]), keys(), twins()).unwrap())
+        .map(|name| {
+            crate::listening::swarm(&settings(name, &[]), keys(), twins(), &here()).unwrap()
+        })
         // The lower id opens the stream.
         .find(|(_, id)| *id < victim.net.node())
         .unwrap();
@@ -508,12 +512,18 @@ async fn a_node_of_another_version_is_told_apart_and_nobody_is_to_blame() {
         let is_wanted = |id: &NodeId| (*id < victim.net.node()) == opens;
         let (name, _) = (0..=u8::MAX)
             .map(|name| {
-                (name, crate::listening::swarm(&settings(name, &[]), keys(), twins()).unwrap().1)
+                (
+                    name,
+                    crate::listening::swarm(&settings(name, &[]), keys(), twins(), &here())
+                        .unwrap()
+                        .1,
+                )
             })
             .find(|(name, id)| *name != 200 && is_wanted(id))
             .unwrap();
         let mut other =
-            crate::behaviour::swarm(&settings(name, &[]), keys(), twins(), "clawmesh/9").unwrap();
+            crate::behaviour::swarm(&settings(name, &[]), keys(), twins(), &here(), "clawmesh/9")
+                .unwrap();
         let id = crate::identity::node_of(other.local_peer_id()).unwrap();
         other.dial(crate::address::multiaddr_of(victim.net.listening()[0])).unwrap();
         let driven = tokio::spawn(async move {
@@ -680,19 +690,6 @@ async fn an_address_in_use_is_named() {
     assert_ne!(taken, used);
 }
 
-#[tokio::test]
-async fn all_interfaces_are_listed_and_handles_dropped_stop_the_network() {
-    let everywhere = vec!["0.0.0.0:0".parse().unwrap()];
-    let node = run(Settings { listen: everywhere, ..settings(1, &[]) }).await;
-    let listening = node.net.listening();
-    assert!(!listening.is_empty());
-    assert!(listening.iter().all(|at| !at.ip().is_unspecified() && at.port() > 0));
-    let Node { net, mut inbox, .. } = node;
-    drop(net);
-    let end = timeout(DEADLINE, async { while inbox.recv().await.is_some() {} });
-    end.await.expect("the inbox ends");
-}
-
 const NEW: [u8; 32] = [43; 32];
 
 /// Sends and hears a frame: the link is a link.
@@ -778,7 +775,7 @@ async fn a_guest_is_answered_and_gets_no_further() {
     assert!(matches!(unknown, Err(AdmissionError::Unknown(_))), "{unknown:?}");
     a.net.invite(vec![([1; 8], [76; 32].into()), ([2; 8], invitation.clone())]);
     a.net.keep_door(Arc::new(Echo));
-    let node = crate::listening::swarm(&settings(9, &[]), keys(), twins()).unwrap().1;
+    let node = crate::listening::swarm(&settings(9, &[]), keys(), twins(), &here()).unwrap().1;
     let answer = ask_admission(&guest, &invitation, &at[1..]).await.unwrap();
     assert_eq!(answer, [[2; 8].as_slice(), &node].concat());
     // Not the node that invited; and whoever is not there.

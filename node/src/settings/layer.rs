@@ -98,6 +98,10 @@ pub(crate) struct Layer {
     /// from another machine its address that faces that machine, too [default: auto:9231]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<Vec<String>>,
+    /// Where other nodes reach this one besides: a forwarded port, or a name; can be repeated. Tickets and other nodes
+    /// are told
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) reached_at: Option<Vec<String>>,
     /// Join the mesh of this ticket (`clawmeshd invite` prints one), or of the one in a file (@FILE) or on standard
     /// input (-); remembered; can be repeated
     #[arg(long, value_name = "TICKET")]
@@ -352,6 +356,7 @@ impl Layer {
             wake: None,
             key_file: text("KEY_FILE").map(PathBuf::from),
             listen: list("LISTEN"),
+            reached_at: list("REACHED_AT"),
             join: list("JOIN"),
             no_discovery: switch("NO_DISCOVERY")?,
             relay: text("RELAY"),

@@ -12,6 +12,7 @@ use mesh::{
     limits::RETENTION_MIN,
     name::id::{KeyPrint, parse_hex},
 };
+use net::{Address, AddressError};
 use zeroize::Zeroizing;
 
 use super::error::{Result, SettingsError, bad};
@@ -56,6 +57,11 @@ pub(super) fn where_to_listen(value: &str) -> Result<Listen> {
         Some(Err(_)) => Err(bad("listen", value, "write auto:PORT, such as auto:9231")),
         None => socket_address(value).map(Listen::At),
     }
+}
+
+/// An address of this node as others have it.
+pub(super) fn reached_at(value: &str) -> Result<Address> {
+    value.parse().map_err(|error: AddressError| bad("reached-at", value, error.to_string()))
 }
 
 fn socket_address(value: &str) -> Result<SocketAddr> {

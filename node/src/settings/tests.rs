@@ -100,6 +100,8 @@ fn what_is_off_below_can_be_on_above() {
 fn lists_in_the_environment_are_separated_by_commas() {
     let all = settings(&[], &[("CLAWMESH_LISTEN", "127.0.0.1:0, 127.0.0.1:7")], None);
     assert_eq!(all.listen.len(), 2);
+    let all = settings(&[], &[("CLAWMESH_REACHED_AT", "home.example:7, [2001:db8::1]:7")], None);
+    assert_eq!(all.reached_at.len(), 2);
 }
 
 #[test]
@@ -111,6 +113,7 @@ fn refusals_name_what_to_change() {
     check(&["--tcp", "9229"], "--tcp 9229: write HOST:PORT");
     check(&["--http", "a:b"], "--http a:b");
     check(&["--listen", "127.0.0.1"], "--listen 127.0.0.1");
+    check(&["--reached-at", "host"], "--reached-at host: not an address");
     check(&["--join", "clawmesh1abc"], "--join: the ticket is damaged");
     check(&["--name", " "], "--name");
     check(&["--takeover-after", "soon"], "--takeover-after soon");

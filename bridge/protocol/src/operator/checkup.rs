@@ -112,7 +112,11 @@ fn mesh(status: &Status, checks: &mut Vec<Check>) {
     }
     for peer in &peers {
         if let Some(relay) = peer.carried_by(&status.peers) {
-            let found = format!("{} is connected through {relay}", peer.shown());
+            let since = peer.up_for().map_or_else(String::new, |time| format!(" for {time}"));
+            let rtt = peer.rtt_ms.map_or_else(String::new, |ms| format!(", {ms:.1} ms"));
+            let why = peer.last_error.as_ref();
+            let why = why.map_or_else(String::new, |why| format!("; not directly: {why}"));
+            let found = format!("{} is connected through {relay}{since}{rtt}{why}", peer.shown());
             checks.push(Check::ok("peers", found));
         }
     }

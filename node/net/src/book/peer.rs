@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use libp2p::swarm::ConnectionId;
 
 use super::Redial;
-use crate::address::Address;
+use crate::address::{Address, best_first};
 use crate::identity::NodeId;
 use crate::limits::{FULL_MESH_PEERS, PEER_ADDRESSES_MAX, PEER_RELAYS_MAX};
 use crate::settings::Discovery;
@@ -149,6 +149,12 @@ impl Peer {
         self.addresses.iter().map(|known| &known.address)
     }
 
+    /// Where it is dialled. All at once: the first that answers is taken, mostly that of IPv6 if both
+    /// lead there.
+    pub(super) fn places(&self) -> Vec<Address> {
+        best_first(self.addresses().cloned().collect())
+    }
+
     /// On this machine only if all connections are: a peer elsewhere may also have a tunnel.
     pub(super) fn place(&self) -> Place {
         let here = |connection: &OpenConnection| connection.way == Way::Direct(Place::SameMachine);
@@ -215,7 +221,13 @@ impl Peer {
         if self.addresses.len() >= PEER_ADDRESSES_MAX {
             let worst = self.addresses.iter().enumerate().min_by_key(|(_, known)| known.origin);
             match worst.map(|(index, known)| (index, known.origin)) {
-                Some((index, worst)) if worst < origin => self.addresses.remove(index),
+                // A node that moves has been met at many places, and says where it is now.
+                Some((index, worst))
+                    if worst < origin
+                        || (worst == Origin::Dialled && origin == Origin::Announced) =>
+                {
+                    self.addresses.remove(index)
+                }
                 Some(_) | None => return false,
             };
         }

@@ -115,7 +115,7 @@ impl Book {
         due.take(room.min(DIALS_MAX))
             .map(|(node, peer)| {
                 peer.direct.under_way = true;
-                let addresses = peer.addresses().cloned().collect();
+                let addresses = peer.places();
                 Due { target: Target::Direct(*node), addresses, relay: None }
             })
             .collect()

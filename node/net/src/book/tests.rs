@@ -1,7 +1,7 @@
 use super::*;
 use crate::limits::{
-    DIRECT_MAX, FULL_MESH_PEERS, LOST_RECENTLY, PLACE_AGAIN, REDIAL_LOST_MAX, REDIAL_MAX,
-    REDIAL_MIN,
+    DIRECT_MAX, FULL_MESH_PEERS, LOST_RECENTLY, OFFLINE_MAX, PLACE_AGAIN, REDIAL_LOST_MAX,
+    REDIAL_MAX, REDIAL_MIN,
 };
 
 const ME: NodeId = [0; 32];
@@ -512,4 +512,62 @@ fn a_circuit_is_dialled_when_there_is_no_other_way_and_relays_take_turns() {
     assert_eq!(book.disconnected(&A, circuit, None, now), Left::Newest);
     assert_eq!(book.peer(&A).unwrap().relay(), None);
     assert!(dial(&mut book, now + DIRECT_MAX).is_none());
+}
+
+#[test]
+fn in_another_network_all_are_dialled_at_once_and_what_was_under_way_is_not_waited_for() {
+    let (mut book, now) = book();
+    book.configure("10.0.0.9:7".parse().unwrap(), now);
+    book.configure(format!("{}@10.0.0.1:7", "01".repeat(32)).parse().unwrap(), now);
+    book.configure(format!("{}@10.0.0.2:7", "02".repeat(32)).parse().unwrap(), now);
+    for _ in 0..20 {
+        book.dial_failed(&Target::Peer(A), Some(refused()), now);
+        book.dial_failed(&Target::Seed(at("10.0.0.9:7")), Some(refused()), now);
+    }
+    assert_eq!(dialled(&mut book, now).len(), 1, "the others wait");
+    // Of B a dial is under way, of the seed a lookup.
+    let seed = Target::Seed(at("10.0.0.9:7"));
+    book.due(now + REDIAL_MAX);
+    book.moved(&[&Target::Peer(B)], now);
+    let due = dialled(&mut book, now);
+    assert_eq!(due, [(seed, vec![at("10.0.0.9:7")]), (Target::Peer(A), vec![at("10.0.0.1:7")])]);
+    book.dial_failed(&Target::Peer(A), Some(refused()), now);
+    book.dial_failed(&Target::Peer(B), Some(refused()), now);
+    assert!(book.next_dial(now).unwrap() < now + Duration::from_secs(1), "and soon again");
+}
+
+#[test]
+fn without_a_network_one_is_looked_for_often() {
+    let (mut book, mut now) = book();
+    book.configure(format!("{}@10.0.0.1:7", "01".repeat(32)).parse().unwrap(), now);
+    let mut waits = |book: &mut Book, trouble: Trouble| {
+        let mut longest = Duration::ZERO;
+        for _ in 0..10 {
+            let at = book.next_dial(now).expect("for ever").max(now);
+            longest = longest.max(at - now);
+            now = at;
+            book.due(now);
+            book.dial_failed(&Target::Peer(A), Some(NoLink::new(trouble, "")), now);
+        }
+        longest
+    };
+    assert_eq!(waits(&mut book, Trouble::Unreachable), OFFLINE_MAX);
+    assert!(waits(&mut book, Trouble::TimedOut) > OFFLINE_MAX, "it is the other that is gone");
+    let now = Instant::now();
+    connect(&mut book, B, Place::Elsewhere, now);
+    assert!(waits(&mut book, Trouble::Unreachable) > OFFLINE_MAX, "there is a network");
+}
+
+#[test]
+fn who_was_met_at_many_places_is_dialled_where_it_says_that_it_is() {
+    let (mut book, now) = book();
+    connect(&mut book, A, Place::Elsewhere, now);
+    for host in 1..20 {
+        let place = format!("10.0.{host}.1:7");
+        book.learn(&A, vec![record(A, &[&place])], now);
+        book.met(&Target::Peer(A), A, &at(&place));
+    }
+    let known: Vec<String> = book.peer(&A).unwrap().addresses().map(ToString::to_string).collect();
+    assert_eq!(known.len(), PEER_ADDRESSES_MAX);
+    assert!(known.contains(&"10.0.19.1:7".to_owned()), "{known:?}");
 }

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use super::Task;
-use crate::address::Address;
 use crate::announcement;
 use crate::announcement::Record;
 use crate::identity::NodeId;
@@ -18,13 +17,10 @@ impl Task {
 
     pub(super) fn announce_to(&self, node: &NodeId) {
         let Some(link) = self.links.get(node) else { return };
-        if self.announced.discovery == Discovery::Configured {
+        if self.discovery == Discovery::Configured {
             return;
         }
-        let listening = self.shared.listening();
-        let mut own = self.announced.addresses.clone();
-        own.extend(listening.iter().filter_map(|socket| Address::try_from(*socket).ok()));
-        drop(listening);
+        let own = self.shared.own_addresses();
         let book = self.shared.book();
         if book.peer(node).is_some_and(|peer| peer.up_since.is_some()) {
             let bytes = announcement::encode(&book.announcement(node, &own));
@@ -46,7 +42,7 @@ impl Task {
 
     /// A peer's announcement.
     pub(super) fn on_announced(&mut self, node: NodeId, records: Vec<Record>) {
-        if self.announced.discovery == Discovery::Configured {
+        if self.discovery == Discovery::Configured {
             return;
         }
         let learned = self.shared.book().learn(&node, records, Instant::now());

@@ -33,6 +33,8 @@ async fn two_that_cannot_be_dialled_talk_through_a_third() {
     assert_eq!(meet(&mut a, &mut b).await, id_relay);
     assert_eq!(through(&b, id_a), Some(id_relay));
     assert_eq!(through(&a, id_relay), None, "the relay itself is reached directly");
+    a.net.ping(id_b).await.unwrap();
+    b.net.ping(id_relay).await.unwrap();
     // More than libp2p lets a circuit carry by default, both ways, and gossip.
     let large = Bytes::from(vec![7; FRAME_BYTES_MAX]);
     a.net.send(&id_b, large.clone()).unwrap();
@@ -70,4 +72,35 @@ async fn a_node_that_carries_nothing_keeps_them_apart() {
     relay.up(id_b).await;
     tokio::time::sleep(QUIET).await;
     assert!(a.net.peers().iter().all(|peer| peer.node != Some(id_b)), "{:?}", a.net.peers());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_carries_nothing_keeps_nobody_apart_while_another_carries() {
+    let rogue = testing::Rogue::start_relay(&settings(9, &[])).unwrap();
+    let named = rogue.at().await.unwrap();
+    // It is named by both operators, is there first, and says that it knows both.
+    let joins = |name: u8| Settings { peers: vec![named.clone()], ..hidden(name, &[]) };
+    let (mut a, mut b) = (run(joins(2)).await, run(joins(3)).await);
+    let (id_a, id_b) = (a.net.node(), b.net.node());
+    let mut said = Vec::new();
+    for (to, other) in [(id_a, id_b), (id_b, id_a)] {
+        while !rogue.met().contains(&to) {
+            tokio::task::yield_now().await;
+        }
+        let mut stream = rogue.stream(to).await.unwrap();
+        stream.write(&rogue.announcement(&[other])).await.unwrap();
+        said.push(stream);
+    }
+    let tried = |it: &Node, node: NodeId| {
+        let peers = it.net.peers();
+        peers.iter().any(|peer| peer.node == Some(node) && peer.last_error.is_some())
+    };
+    a.until("it has tried in vain", |it| tried(it, id_b)).await;
+    b.until("it has tried in vain", |it| tried(it, id_a)).await;
+    let honest = run(settings(1, &[])).await;
+    assert!(a.net.add_peers(vec![honest.named()]) && b.net.add_peers(vec![honest.named()]));
+    assert_eq!(meet(&mut a, &mut b).await, honest.net.node());
+    a.net.send(&id_b, Bytes::from_static(b"by the other")).unwrap();
+    assert_eq!(b.frame(id_a).await, "by the other");
+    drop(said);
 }

@@ -57,7 +57,7 @@ async fn each_way_to_fail_is_told_in_its_own_words() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_node_at_the_address_is_told_as_such() {
     let a = run(settings(1, &[])).await;
-    let expected = crate::listening::swarm(&settings(9, &[]), keys(), twins()).unwrap().1;
+    let expected = crate::listening::swarm(&settings(9, &[]), keys(), twins(), &here()).unwrap().1;
     let at = PeerAddress { node: Some(expected), ..a.at() };
     let other = dialling(&at.to_string()).await;
     assert_eq!(other.trouble, Trouble::OtherNode, "{other}");

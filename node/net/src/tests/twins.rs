@@ -26,7 +26,8 @@ async fn a_node_that_starts_again_is_no_twin() {
         a.up(peer.net.node()).await;
         assert!(!a.net.runs_twice());
         a.net.shutdown().await;
-        peer.down(crate::listening::swarm(&settings(2, &[]), keys(), twins()).unwrap().1).await;
+        peer.down(crate::listening::swarm(&settings(2, &[]), keys(), twins(), &here()).unwrap().1)
+            .await;
     }
     assert!(peer.net.peers().iter().all(|peer| !peer.runs_twice));
 }

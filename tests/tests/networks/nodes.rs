@@ -1,0 +1,167 @@
+//! Real daemons, each in a namespace; they are asked over their Unix sockets, which are files and stand in none.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::net::UnixStream,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use protocol::operator::{Answer, Request, Status};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A node that says nothing for so long is stuck, however busy the machine is.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// More than is ever said here.
+const HISTORY: u32 = 200;
+
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    ticket: String,
+    dir: TempDir,
+    child: Child,
+    up: bool,
+}
+
+impl Node {
+    /// Public nodes, which have no ticket from elsewhere, are told where to listen.
+    pub(crate) fn start(space: String, name: &str, tickets: &[String]) -> Result<Node> {
+        let dir = tempfile::tempdir()?;
+        let binary = testnet::binary::fresh()?;
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &space]).arg(binary).args(["up", "--json", "--no-auth"]);
+        command.args(["--no-tcp", "--no-http", "--name", name, "--data-dir"]).arg(dir.path());
+        command.arg("--socket").arg(dir.path().join("clients.sock"));
+        command.args(["--listen", "0.0.0.0:9231"]);
+        for ticket in tickets {
+            command.args(["--join", ticket]);
+        }
+        let log = fs::File::create(dir.path().join("daemon.log"))?;
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
+        Ok(Node {
+            name: name.to_owned(),
+            id: String::new(),
+            ticket: String::new(),
+            dir,
+            child,
+            up: true,
+        })
+    }
+
+    pub(crate) fn ready(mut self) -> Result<Node> {
+        let said = self.child.stdout.take().context("its output is read once")?;
+        let mut line = String::new();
+        BufReader::new(said).read_line(&mut line)?;
+        let ready: Value = serde_json::from_str(&line).with_context(|| {
+            let log = fs::read_to_string(self.dir.path().join("daemon.log")).unwrap_or_default();
+            format!("{} is not ready: {log}", self.name)
+        })?;
+        let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
+        (self.id, self.ticket) = (text("node_id"), text("ticket"));
+        Ok(self)
+    }
+
+    pub(crate) fn ticket(&self) -> String {
+        self.ticket.clone()
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.up
+    }
+
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.up = false;
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    pub(crate) fn status(&self) -> Result<Box<Status>> {
+        let mut answers = ask(&self.dir.path().join("control.sock"), &json!(Request::Status))?;
+        let mut line = String::new();
+        answers.read_line(&mut line)?;
+        let Answer::Status(status) = serde_json::from_str(&line)? else {
+            bail!("{} answers {line}", self.name)
+        };
+        Ok(status)
+    }
+
+    /// How many of its links are carried.
+    pub(crate) fn carried(&self) -> Result<usize> {
+        Ok(self.status()?.peers.iter().filter(|peer| peer.through.is_some()).count())
+    }
+
+    /// An agent says a word in the lobby.
+    pub(crate) fn say(&self, text: &str) -> Result<()> {
+        self.call("send_message", json!({ "room_id": "lobby", "content": text })).map(drop)
+    }
+
+    /// Those of these texts that it has, in the order of the lobby.
+    pub(crate) fn heard(&self, wanted: &[String]) -> Result<Vec<String>> {
+        let page = self.call("get_history", json!({ "room_id": "lobby", "limit": HISTORY }))?;
+        let texts = page["messages"].as_array().into_iter().flatten();
+        let texts = texts.filter_map(|message| message["content"].as_str()).map(str::to_owned);
+        Ok(texts.filter(|text| wanted.contains(text)).collect())
+    }
+
+    /// An agent comes, joins the lobby, asks this, and goes.
+    fn call(&self, kind: &str, payload: Value) -> Result<Value> {
+        let socket = self.dir.path().join("clients.sock");
+        let register = json!({ "key": "", "name": "visitor" });
+        let steps =
+            [("register", register), ("join_room", json!({ "room_id": "lobby" })), (kind, payload)];
+        let mut answers: Option<BufReader<UnixStream>> = None;
+        let mut last = Value::Null;
+        for (kind, payload) in steps {
+            let frame = json!({ "id": kind, "type": kind, "payload": payload });
+            let reader = match &mut answers {
+                Some(reader) => {
+                    writeln!(reader.get_mut(), "{frame}")?;
+                    reader
+                }
+                None => answers.insert(ask(&socket, &frame)?),
+            };
+            last = loop {
+                let mut line = String::new();
+                if reader.read_line(&mut line)? == 0 {
+                    bail!("{} has hung up at {kind}", self.name);
+                }
+                let frame: Value = serde_json::from_str(&line)?;
+                if frame["reply_to"] == kind {
+                    break frame;
+                }
+            };
+            if last["type"] == "error" {
+                bail!("{} refuses {kind}: {last}", self.name);
+            }
+        }
+        Ok(last["payload"].take())
+    }
+}
+
+/// Writes a line to a socket, and gives what comes.
+fn ask(socket: &std::path::Path, line: &Value) -> Result<BufReader<UnixStream>> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    writeln!(stream, "{line}")?;
+    Ok(BufReader::new(stream))
+}
+
+/// How a node is linked with another: `Some(None)` is directly.
+pub(crate) fn direct_or_through(status: &Status, name: &str) -> Option<Option<String>> {
+    let peer = status.peers.iter().find(|peer| peer.name.as_deref() == Some(name))?;
+    peer.connected.then(|| peer.carried_by(&status.peers))
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if self.up {
+            // It is a process of this program: nobody else waits for it.
+            drop(self.kill());
+        }
+    }
+}
