@@ -380,6 +380,9 @@ impl Fake {
                 | Effect::SendReceipt { .. }
                 | Effect::SendRecords { .. }
                 | Effect::SendContents { .. }
+                | Effect::HandOver { .. }
+                | Effect::HandOverRecords { .. }
+                | Effect::GiveOn { .. }
                 | Effect::Pulse(_)
                 | Effect::ShutOut(_)
                 | Effect::Known(_)

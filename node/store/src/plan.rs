@@ -15,7 +15,8 @@ use mesh::{
 };
 
 use crate::{
-    error::CommitError, inboxes::Inboxes, records::Shelf, requests::Requests, schema::PlaceKey,
+    carried::CarriedRows, error::CommitError, inboxes::Inboxes, records::Shelf, requests::Requests,
+    schema::PlaceKey,
 };
 
 /// Which of the two databases.
@@ -68,6 +69,7 @@ pub(crate) struct Rows<'b> {
     pub(crate) copied: BTreeSet<Vec<u8>>,
     pub(crate) inboxes: Inboxes<'b>,
     pub(crate) requests: Requests<'b>,
+    pub(crate) carried: CarriedRows<'b>,
     /// Rooms to forget, with all rows that were there before the batch.
     pub(crate) dropped: Vec<(RoomId, u32)>,
 }
@@ -91,6 +93,7 @@ impl Rows<'_> {
             && self.copied.is_empty()
             && self.inboxes.is_empty()
             && self.requests.is_empty()
+            && self.carried.is_empty()
             && self.dropped.is_empty()
     }
 
@@ -257,6 +260,9 @@ impl<'b> Draft<'_, 'b> {
                 self.plan.disk.inboxes.add(change);
             }
             Change::Request { .. } => self.plan.disk.requests.add(change),
+            Change::Carriage { .. } | Change::Load { .. } | Change::Owed { .. } => {
+                self.plan.disk.carried.add(change);
+            }
             Change::Node(record) => self.plan.disk.node = Some(record),
         }
         Ok(())

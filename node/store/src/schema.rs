@@ -12,7 +12,7 @@ use mesh::{
 use crate::error::ReadError;
 
 /// The layout that this version writes.
-pub(crate) const LAYOUT: u64 = 10;
+pub(crate) const LAYOUT: u64 = 11;
 /// The row of [`META`] that says which layout a file has.
 const LAYOUT_ROW: &str = "layout";
 
@@ -81,6 +81,17 @@ pub(crate) const INBOX_ITEMS: TableDefinition<'_, &[u8; 24], &[u8]> =
 /// Message id → `RequestRecord`, of requests of this node's agents that nobody was given yet.
 pub(crate) const REQUESTS: TableDefinition<'_, &[u8; 16], &[u8]> =
     TableDefinition::new("requests/1");
+
+/// Node, room → `Carriage`, of rooms that are carried for that node.
+pub(crate) const CARRIAGES: TableDefinition<'_, &[u8; 48], &[u8]> =
+    TableDefinition::new("carriages/1");
+/// Node, room, author, incarnation, log seq → (last log seq, bytes, since), of things that are carried.
+pub(crate) const CARRIED: TableDefinition<'_, &[u8; 96], (u64, u64, u64)> =
+    TableDefinition::new("carried/1");
+/// As in [`CARRIED`] → `Load`: apart, so that a start need not read it.
+pub(crate) const LOADS: TableDefinition<'_, &[u8; 96], &[u8]> = TableDefinition::new("loads/1");
+/// Node, room → `Owed`, of rooms of this node.
+pub(crate) const OWED: TableDefinition<'_, &[u8; 48], &[u8]> = TableDefinition::new("owed/1");
 
 /// Room → the number up to which all that was delivered has lost its body.
 pub(crate) const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
@@ -158,6 +169,10 @@ pub(crate) fn make(db: &Database) -> Result<(), redb::Error> {
     write.open_table(INBOXES)?;
     write.open_table(INBOX_ITEMS)?;
     write.open_table(REQUESTS)?;
+    write.open_table(CARRIAGES)?;
+    write.open_table(CARRIED)?;
+    write.open_table(LOADS)?;
+    write.open_table(OWED)?;
     write.open_table(META)?.insert(LAYOUT_ROW, LAYOUT)?;
     Ok(write.commit()?)
 }

@@ -166,6 +166,12 @@ impl Contents {
         }
     }
 
+    /// From now on so many bytes of others are kept.
+    pub(super) fn set_carry(&mut self, known: &mut Known, carry: u64) {
+        let moved = self.shelves.set_carry(carry);
+        self.follow(known, moved);
+    }
+
     /// A content belongs to another shelf.
     pub(super) fn move_to(&mut self, known: &mut Known, name: Name, at: Shelved) {
         if let Some(told) = self.known.get(&name).copied() {

@@ -12,11 +12,12 @@ use crate::{
     },
     api::delivery::RequestRecord,
     name::{
-        id::{AgentId, LocalRef, LogIx, MessageId, RoomId},
+        id::{AgentId, LocalRef, LogIx, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
     records::collection::Collection,
     wire::{
+        carry::{Carriage, CarriedAt, CarriedHead, Load, Owed},
         entry::{DedupId, Stored},
         kinds::is_act,
         record::{CollectionNumber, Record, RecordKey, Space},
@@ -48,6 +49,9 @@ struct Disk {
     inboxes: BTreeMap<AgentId, InboxRecord>,
     items: BTreeMap<(AgentId, u64), InboxItem>,
     requests: BTreeMap<MessageId, RequestRecord>,
+    carriages: BTreeMap<(NodeId, RoomId), Carriage>,
+    loads: BTreeMap<CarriedAt, CarriedHead>,
+    owed: BTreeMap<(RoomId, NodeId), Owed>,
 }
 
 /// What a store would give back that has committed this.
@@ -126,6 +130,28 @@ impl Disk {
                     None => self.requests.remove(&message),
                 };
             }
+            Change::Carriage { of, room, carriage } => {
+                match carriage {
+                    Some(carriage) => self.carriages.insert((of, room), carriage),
+                    None => self.carriages.remove(&(of, room)),
+                };
+            }
+            Change::Load { at, since_ms, load } => {
+                let head = |load: Arc<Load>| {
+                    let bytes = crate::wire::cbor::encode(&*load).len() as u64;
+                    CarriedHead { upto: load.place().2, bytes, since_ms }
+                };
+                match load {
+                    Some(load) => self.loads.insert(at, head(load)),
+                    None => self.loads.remove(&at),
+                };
+            }
+            Change::Owed { room, node, owed } => {
+                match owed {
+                    Some(owed) => self.owed.insert((room, node), owed),
+                    None => self.owed.remove(&(room, node)),
+                };
+            }
             // Nothing of these is looked at in these tests after a start.
             Change::Called { .. } | Change::Keep { .. } | Change::Prune { .. } => {}
         }
@@ -181,6 +207,17 @@ impl Disk {
             records,
             inboxes,
             requests,
+            carriages: self
+                .carriages
+                .iter()
+                .map(|((of, room), carriage)| (*of, *room, carriage.clone()))
+                .collect(),
+            carried: self.loads.iter().map(|(at, head)| (*at, *head)).collect(),
+            owed: self
+                .owed
+                .iter()
+                .map(|((room, node), owed)| (*room, *node, owed.clone()))
+                .collect(),
             ..Summary::default()
         };
         for (room, rows) in &self.rooms {

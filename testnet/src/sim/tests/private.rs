@@ -171,6 +171,20 @@ impl Nodes {
                 let answer = reader.answer_bodies(room, &at).expect("a sound store reads");
                 self.send(node, self.index(to), &answer);
             }
+            Effect::HandOver { to, room, spans } => {
+                let reader = &self.nodes[node].running.as_ref().expect("it runs").reader;
+                let parcel = store::carried::hand_over(reader, room, &spans);
+                if let Some(parcel) = parcel.expect("a sound store reads") {
+                    self.send(node, self.index(to), &parcel);
+                }
+            }
+            Effect::GiveOn { to, at } => {
+                let reader = &self.nodes[node].running.as_ref().expect("it runs").reader;
+                let parcel = store::carried::give_on(reader, &at);
+                if let Some(parcel) = parcel.expect("a sound store reads") {
+                    self.send(node, self.index(to), &parcel);
+                }
+            }
             Effect::Reply { call, result } => drop(self.replies.insert(call, result)),
             Effect::Stopped => {
                 self.nodes[node].exit();
