@@ -216,6 +216,8 @@ impl Owing {
     fn awaited(&self, known: &Known, group: Group, id: RoomId) -> BTreeMap<NodeId, Vec<Head>> {
         let keys = known.keys_of(group);
         let shown = keys.iter().flat_map(|key| known.directory.keys().shown_at(*key));
+        // And those that show that they follow: a key need not have vouchers.
+        let shown = shown.chain(known.cx.followers.of(group).iter().copied());
         let shown: BTreeSet<NodeId> = shown.collect();
         let directory = known.cx.followers.directory(group).and_then(|room| self.debts.get(&room));
         let away = |node: &NodeId| {
