@@ -435,7 +435,10 @@ impl Engine {
             }
             // The command has waited for the thing that it seeks.
             Command::Seek { .. } => Ok(Outcome::Done),
-            Command::Status => Ok(Outcome::Status(listing::status(known, self.records.status()))),
+            Command::Status => {
+                let records = self.carrying.add_to(self.records.status());
+                Ok(Outcome::Status(listing::status(known, records)))
+            }
             Command::Attendance => Ok(Outcome::Attendance(listing::attendance(known))),
             Command::Behind => Ok(Outcome::Behind(listing::behind(known))),
             Command::Members => {

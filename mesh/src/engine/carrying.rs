@@ -13,7 +13,7 @@ use std::time::Duration;
 use self::{carrier::Carrier, owing::Owing, taking::Taking};
 use super::{digests::Digests, exchange, known::Known, records::Records};
 use crate::{
-    api::batch::Summary,
+    api::{batch::Summary, status::RecordStatus},
     limits::CARRY_EVERY,
     name::{group::Group, id::NodeId},
     wire::{
@@ -117,6 +117,12 @@ impl Carrying {
     pub(super) fn end_turn(&mut self, known: &mut Known) {
         self.owing.note_written(known);
         self.taking.tell(known);
+    }
+
+    /// For operators.
+    pub(super) fn add_to(&self, status: RecordStatus) -> RecordStatus {
+        let (rooms_carried_bytes, rooms_owed) = (self.carrier.bytes(), self.owing.count());
+        RecordStatus { rooms_carried_bytes, rooms_owed, ..status }
     }
 
     /// Bytes of rooms that are carried for others.

@@ -96,6 +96,13 @@ impl Owing {
         }
     }
 
+    /// Debts that are not paid.
+    pub(super) fn count(&self) -> usize {
+        let debts = self.debts.values().flat_map(BTreeMap::values);
+        let is_open = |debt: &&Debt| debt.owed.heads.is_some() || debt.owed.records.is_some();
+        debts.filter(is_open).count()
+    }
+
     // What is owed.
 
     /// The turn that ends has written entries and records: nodes that are away, or were not in step yet, may not have them.

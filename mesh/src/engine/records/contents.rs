@@ -274,7 +274,14 @@ impl Contents {
     pub(super) fn status(&self, of_accounts: Vec<(&'static str, usize)>) -> RecordStatus {
         debug_assert_eq!(self.counts, self.counted_anew(), "each change was counted");
         let Counts { missing, own_bytes, carried_bytes, alone } = self.counts;
-        RecordStatus { of_accounts, missing, own_bytes, carried_bytes, alone }
+        RecordStatus {
+            of_accounts,
+            missing,
+            own_bytes,
+            carried_bytes,
+            alone,
+            ..RecordStatus::default()
+        }
     }
 
     /// Changes the state of one content, and counts it.

@@ -675,7 +675,7 @@ fn two_nodes_of_a_key_that_are_never_up_together_have_the_same_room() {
         let mut said = vec!["together".to_owned()];
         for round in 0..3 {
             let (here, there) = if round % 2 == 0 { (1, 2) } else { (2, 1) };
-            let agent = nodes.attach(here, "ada");
+            let agent = nodes.attach(here, &format!("agent{round}"));
             nodes.join(here, &agent, room);
             for nth in 0..40 {
                 let text = format!("{WORDS} {round} {nth}");
