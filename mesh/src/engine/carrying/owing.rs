@@ -223,8 +223,9 @@ impl Owing {
     fn awaited(&self, known: &Known, group: Group, id: RoomId) -> BTreeMap<NodeId, Vec<Head>> {
         let keys = known.keys_of(group);
         let shown = keys.iter().flat_map(|key| known.directory.keys().shown_at(*key));
-        // And those that show that they follow: a key need not have vouchers.
+        // And those that show that they follow, or were met: a key need not have vouchers.
         let shown = shown.chain(known.cx.followers.of(group).iter().copied());
+        let shown = shown.chain(self.met(known, group));
         let shown: BTreeSet<NodeId> = shown.collect();
         let directory = known.cx.followers.directory(group).and_then(|room| self.debts.get(&room));
         let away = |node: &NodeId| {
