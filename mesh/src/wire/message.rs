@@ -522,6 +522,7 @@ impl Message<Run> {
     /// # Errors
     ///
     /// See [`BadMessage`].
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each message")]
     pub fn verify_by(
         self,
         judge: &dyn Judge,

@@ -160,6 +160,7 @@ impl World {
         while self.carry_once() {}
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each effect")]
     fn carry_once(&mut self) -> bool {
         for from in 0..self.nodes.len() {
             for effect in std::mem::take(&mut self.nodes[from].effects) {
@@ -199,17 +200,13 @@ impl World {
                         let sent = SentContents { space, collection, contents, lacking };
                         self.send_contents(from, to, sent, keys);
                     }
-                    Effect::HandOver { to, room, spans } if self.linked => {
-                        let runs = self.runs_of(room, &spans);
-                        self.tell(from, to, parcel(None, room, runs, Vec::new()));
-                    }
-                    Effect::HandOverRecords { to, room, space, collection, keys }
+                    Effect::HandOver { .. }
+                    | Effect::HandOverRecords { .. }
+                    | Effect::GiveOn { .. }
                         if self.linked =>
                     {
-                        let records = self.records_of(from, (space, collection), &keys);
-                        self.tell(from, to, parcel(None, room, Vec::new(), records));
+                        self.hand(from, effect);
                     }
-                    Effect::GiveOn { to, at } if self.linked => self.give_on(from, to, &at),
                     Effect::Notify { event, .. } => self.told[from].push(event),
                     Effect::Tell(it) => self.tells[from].push(it),
                     Effect::Stopped => drop(self.stopped.insert(from)),
@@ -265,6 +262,22 @@ impl World {
             (record.space, record.collection) == place && keys.contains(&key)
         };
         self.nodes[n].records().into_iter().filter(wanted).collect()
+    }
+
+    /// Something for a carrier, or from it.
+    fn hand(&mut self, from: usize, effect: Effect) {
+        match effect {
+            Effect::HandOver { to, room, spans } => {
+                let runs = self.runs_of(room, &spans);
+                self.tell(from, to, parcel(None, room, runs, Vec::new()));
+            }
+            Effect::HandOverRecords { to, room, space, collection, keys } => {
+                let records = self.records_of(from, (space, collection), &keys);
+                self.tell(from, to, parcel(None, room, Vec::new(), records));
+            }
+            Effect::GiveOn { to, at } => self.give_on(from, to, &at),
+            _ => {}
+        }
     }
 
     /// As a store does: of one room of one node.
