@@ -315,6 +315,7 @@ impl World {
         Ok(())
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each effect")]
     fn perform(&mut self, node: usize, effects: Vec<Effect>) -> Result<(), Broken> {
         for effect in effects {
             match effect {
