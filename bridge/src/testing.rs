@@ -381,6 +381,9 @@ impl Fake {
                 | Effect::SendRecords { .. }
                 | Effect::SendContents { .. }
                 | Effect::SendReplaced { .. }
+                | Effect::HandOver { .. }
+                | Effect::HandOverRecords { .. }
+                | Effect::GiveOn { .. }
                 | Effect::Pulse(_)
                 | Effect::ShutOut(_)
                 | Effect::Known(_)

@@ -17,6 +17,7 @@ pub(crate) mod archived;
 mod asked;
 mod barrier;
 mod beacons;
+mod carrying;
 mod conversing;
 mod creating;
 pub(crate) mod deliveries;
@@ -78,6 +79,7 @@ use crate::{
         approvals::Approvals,
         barrier::Barriers,
         beacons::Beacons,
+        carrying::Carrying,
         creating::Created,
         deliveries::fates::Fates,
         digests::Digests,
@@ -147,6 +149,7 @@ pub struct Engine {
     streams: Streams,
     pairs: Pairs,
     records: Records,
+    carrying: Carrying,
     next_tick: Duration,
     last_called: Duration,
 }
@@ -436,7 +439,10 @@ impl Engine {
             }
             // The command has waited for the thing that it seeks.
             Command::Seek { .. } => Ok(Outcome::Done),
-            Command::Status => Ok(Outcome::Status(listing::status(known, self.records.status()))),
+            Command::Status => {
+                let records = self.carrying.add_to(self.records.status());
+                Ok(Outcome::Status(listing::status(known, records)))
+            }
             Command::Attendance => Ok(Outcome::Attendance(listing::attendance(known))),
             Command::Behind => Ok(Outcome::Behind(listing::behind(known))),
             Command::Members => {
@@ -628,6 +634,11 @@ impl Engine {
         let clock_is_sound = self.pruning.trusts(self.known.cx.now);
         self.records.expire(&mut self.known, clock_is_sound);
         self.records.go_on_gathering(&mut self.known, clock_is_sound);
+        let facts = (&mut self.digests, &self.records);
+        self.carrying.go_on(&mut self.known, facts, clock_is_sound);
+        // One bound for rooms and mail.
+        let rest = self.known.config.carry.saturating_sub(self.carrying.bytes());
+        self.records.set_carry(&mut self.known, rest);
         self.inquiries.go_on(&mut self.known);
         self.streams.go_on(&mut self.known);
         self.speaking.deliveries.go_on(&mut self.known);

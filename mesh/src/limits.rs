@@ -2,6 +2,7 @@
 
 mod accounts;
 mod approvals;
+mod carry;
 mod closing;
 mod files;
 mod given;
@@ -17,6 +18,7 @@ mod threads;
 mod waits;
 pub use accounts::*;
 pub use approvals::*;
+pub use carry::*;
 pub use closing::*;
 pub use files::*;
 pub use given::*;

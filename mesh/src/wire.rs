@@ -3,6 +3,7 @@
 pub mod account;
 pub mod acts;
 pub mod approval;
+pub mod carry;
 pub(crate) mod cbor;
 pub mod comparing;
 pub mod contents;

@@ -223,6 +223,14 @@ impl Driver {
             Effect::SendReplaced { to, wanted } => {
                 self.outgoing.answer(to, Question::Replaced(self.mesh, wanted));
             }
+            Effect::HandOver { to, room, spans } => {
+                self.outgoing.answer(to, Question::HandOver(room, spans));
+            }
+            Effect::HandOverRecords { to, room, space, collection, keys } => {
+                let shelf = Shelf { mesh: self.mesh, space, collection };
+                self.outgoing.answer(to, Question::HandOverRecords(room, shelf, keys));
+            }
+            Effect::GiveOn { to, at } => self.outgoing.answer(to, Question::Carried(at)),
             Effect::AskCopies { to, room, copies } => self.outgoing.ask_copies(to, room, copies),
             Effect::SendCopies { to, room, copies } => {
                 self.outgoing.answer(to, Question::Copies(room, copies));

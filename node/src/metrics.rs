@@ -257,6 +257,10 @@ fn of_records(page: &mut Page, records: &RecordStatus) {
     page.gauge("clawmesh_finder_mail_missing", help, records.missing);
     let help = "Mails whose text is here, and of which no other node has said that it has it.";
     page.gauge("clawmesh_finder_mail_alone", help, records.alone);
+    let help = "Bytes of sealed rooms that are kept for nodes that are away.";
+    page.gauge("clawmesh_carried_bytes", help, records.rooms_carried_bytes);
+    let help = "Sealed rooms of which other nodes are not known to have all.";
+    page.gauge("clawmesh_owed_rooms", help, records.rooms_owed);
 }
 
 fn of_mesh(page: &mut Page, status: &Status) {

@@ -10,6 +10,7 @@ use bridge::Hub;
 use mesh::{
     name::id::{MeshId, NodeId, RoomId},
     wire::{
+        carry::CarriedAt,
         copies::{Copied, CopyOf},
         message::{Head, Message, Span},
         record::RecordKey,
@@ -18,7 +19,7 @@ use mesh::{
 };
 use net::Net;
 use store::{
-    ReadError, Reader,
+    ReadError, Reader, carried,
     copies::{self, Holding},
     records::{self, Shelf},
     replaced,
@@ -60,6 +61,12 @@ pub(crate) enum Question {
     Copies(RoomId, Vec<Copied>),
     /// The fate of a message: the nonce of the question, and the message.
     Receipt(RoomId, u64, Copied),
+    /// For things that are carried for the peer.
+    Carried(Vec<CarriedAt>),
+    /// Entries that the peer is to carry.
+    HandOver(RoomId, Vec<Span>),
+    /// Records that the peer is to carry.
+    HandOverRecords(RoomId, Shelf, Vec<RecordKey>),
 }
 
 /// A message that begins with a read of the store.
@@ -235,6 +242,13 @@ impl Worker {
             }
             Read::Answer(Question::Replaced(mesh, wanted)) => {
                 replaced::answer(reader, mesh, &wanted, wall_ms()).map(Some)
+            }
+            Read::Answer(Question::Carried(at)) => carried::give_on(reader, &at),
+            Read::Answer(Question::HandOver(room, spans)) => {
+                carried::hand_over(reader, room, &spans)
+            }
+            Read::Answer(Question::HandOverRecords(room, shelf, keys)) => {
+                carried::hand_over_records(reader, room, (&shelf, &keys))
             }
             Read::Answer(Question::Copies(room, asked)) => copies::answer(reader, room, &asked),
             Read::AskCopies(room, wanted) => copies::ask(reader, room, &wanted),

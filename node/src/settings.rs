@@ -65,7 +65,7 @@ pub struct Settings {
     pub mcp: Option<Mcp>,
     /// The index of agents; `None`: there is none here.
     pub finder: Option<Finder>,
-    /// Bytes of mail that are carried for agents that were never at this node.
+    /// Bytes of rooms that are carried for nodes that are away, and of mail for agents that were never at this node.
     pub carry: u64,
     /// GoClaw on `/ws`.
     pub goclaw: ::goclaw::Settings,

@@ -22,6 +22,7 @@ use crate::{
     },
     records::place::RoomPlace,
     wire::{
+        carry::{Carriage, CarriedAt, CarriedHead, Load, Owed},
         cbor::text,
         cover::Cover,
         entry::{Body, DedupId, Parted, Stored},
@@ -372,6 +373,12 @@ pub enum Change {
     InboxItem { agent: AgentId, place: u64, item: Option<InboxItem> },
     /// A request of an agent of this node waits, or (`None`) does no more.
     Request { message: MessageId, record: Option<RequestRecord> },
+    /// A room is carried for a node (with `None`: not any more).
+    Carriage { of: NodeId, room: RoomId, carriage: Option<Carriage> },
+    /// A thing is carried (with `None`: not any more).
+    Load { at: CarriedAt, since_ms: u64, load: Option<Arc<Load>> },
+    /// What this node owes another one of a room (with `None`: nothing that has to be remembered).
+    Owed { room: RoomId, node: NodeId, owed: Option<Owed> },
     /// Something of the node's own (with `None`: forget it). See [`crate::api::command::Command::Keep`].
     Keep { name: Vec<u8>, value: Option<Opaque> },
     /// Drop the bodies of some of the oldest delivered entries of a permanent room, in the order in which
@@ -599,6 +606,12 @@ pub struct Summary {
     pub inboxes: Vec<StoredInbox>,
     /// Requests of this node's agents that nobody was given yet.
     pub requests: Vec<RequestRecord>,
+    /// Rooms that are carried: of which node, and which.
+    pub carriages: Vec<(NodeId, RoomId, Carriage)>,
+    /// The outlines of all things that are carried.
+    pub carried: Vec<(CarriedAt, CarriedHead)>,
+    /// What this node owes others.
+    pub owed: Vec<(RoomId, NodeId, Owed)>,
 }
 
 /// A record that the store has.

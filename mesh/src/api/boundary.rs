@@ -12,6 +12,7 @@ use crate::{
     },
     order::pulse::Pulse,
     wire::{
+        carry::CarriedAt,
         copies::{Copied, CopyOf},
         entry::Parted,
         message::{Head, Message, Span},
@@ -163,6 +164,35 @@ pub enum Effect {
         to: NodeId,
         /// Its question.
         wanted: WantedReplaced,
+    },
+    /// Load these from the store and hand them to a carrier, as `Message::Parcel`, as many as fit into one.
+    HandOver {
+        /// The carrier.
+        to: NodeId,
+        /// The room.
+        room: RoomId,
+        /// The entries.
+        spans: Vec<Span>,
+    },
+    /// Load these records from the store and hand them to a carrier, in the same way.
+    HandOverRecords {
+        /// The carrier.
+        to: NodeId,
+        /// The sealed directory of their group.
+        room: RoomId,
+        /// Where they are.
+        space: Space,
+        /// Their kind.
+        collection: CollectionNumber,
+        /// Which ones.
+        keys: Vec<RecordKey>,
+    },
+    /// Load things that are carried from the store and give them to the node that they are for, in the same way.
+    GiveOn {
+        /// The node.
+        to: NodeId,
+        /// Things of one room that one node has handed over.
+        at: Vec<CarriedAt>,
     },
     /// Answer a command. Each command is answered once.
     Reply {

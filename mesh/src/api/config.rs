@@ -51,7 +51,8 @@ pub struct Config {
     pub request_ttl: Duration,
     /// The room of a task that one agent gave to another is closed so long after its end, if it is kept.
     pub archive_after: Duration,
-    /// Bytes of contents that travel apart that are kept for accounts that were never presented here.
+    /// Bytes that are carried for others: sealed rooms for nodes that are away, at most half of it, and contents that travel apart for
+    /// accounts that were never presented here.
     pub carry: u64,
     /// Younger bodies are never dropped. Simulations use less.
     pub retention_min: Duration,

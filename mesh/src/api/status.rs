@@ -52,6 +52,10 @@ pub struct RecordStatus {
     pub missing: usize,
     /// Texts that are here, and of which no other node has said that it has them.
     pub alone: usize,
+    /// Bytes of sealed rooms that are carried for nodes that are away.
+    pub rooms_carried_bytes: u64,
+    /// Sealed rooms here of which other nodes are not known to have all: each counts once for each node.
+    pub rooms_owed: usize,
 }
 
 /// A node that was admitted to the mesh.

@@ -222,20 +222,22 @@ impl Digests {
         true
     }
 
-    /// A peer says how far it is with the private rooms of a group.
+    /// A peer says how far it is with the private rooms of a group. Whether it has all that is here.
     pub(super) fn compare_private(
         &mut self,
         known: &mut Known,
         peer: NodeId,
         group: Group,
         theirs: Digest,
-    ) {
+    ) -> bool {
         self.refresh(known);
-        let Some(mine) = self.private.get_mut(&group) else { return };
+        let Some(mine) = self.private.get_mut(&group) else { return false };
         if mine.all() == theirs {
-            return self.note_in_step_with(known, Some(group));
+            self.note_in_step_with(known, Some(group));
+            return true;
         }
         tell(known, peer, &mine.digests().collect::<Vec<_>>());
+        false
     }
 
     /// Tells a peer the digests of all buckets; it answers where they differ.

@@ -94,6 +94,7 @@ impl Engine {
         self.records.ask_contents(&mut self.known, false);
         self.records.tell_followers(&mut self.known);
         self.announce_roster();
+        self.carrying.end_turn(&mut self.known);
         let digest = self.digests.said(&mut self.known);
         self.beacons.beat(&mut self.known, digest, self.records.digest());
         self.end_turn()

@@ -43,6 +43,7 @@ impl Engine {
             self.known.cx.send(peer, proof);
         }
         secret::tell_about(&mut self.known, peer);
+        self.carrying.on_peer_up(&self.known, peer);
         self.barriers.measure(&mut self.known, peer);
         // After the roster, which shows that this node follows them.
         self.greet(peer);
@@ -65,6 +66,7 @@ impl Engine {
         self.inquiries.forget_peer(&mut self.known, peer);
         self.streams.forget_peer(peer);
         self.records.forget_peer(&mut self.known, peer);
+        self.carrying.on_peer_down(&mut self.known, peer);
         for room in self.known.rooms.values_mut() {
             room.replica.sync.peer_down(peer);
         }
@@ -144,6 +146,10 @@ impl Engine {
             Message::Contents(sent) => self.records.on_contents(known, from, sent),
             Message::WantReplaced(wanted) => self.records.on_want_replaced(known, from, wanted),
             Message::Replaced(sent) => self.records.on_replaced(known, from, sent),
+            Message::Carrying(word) => self.carrying.on_word(known, &self.records, (from, word)),
+            Message::Parcel(parcel) => {
+                self.carrying.on_parcel(known, &mut self.records, (from, parcel));
+            }
             Message::Fork(certificate, run) => self.on_fork(&Proof { certificate, run: *run }),
         }
     }
@@ -222,7 +228,8 @@ impl Engine {
 
 /// A peer follows these keys, and says how far it is with their rooms and records.
 fn on_follows(engine: &mut Engine, from: NodeId, theirs: &[Followed]) {
-    let Engine { known, digests, forks, records, .. } = engine;
-    private::on_follows(known, digests, forks, from, theirs);
+    let Engine { known, digests, forks, records, carrying, .. } = engine;
+    let in_step = private::on_follows(known, digests, forks, from, theirs);
+    carrying.note_in_step(known, from, &in_step);
     records.on_follows(known, from, theirs);
 }

@@ -6,6 +6,7 @@ use super::{
     approvals::Approvals,
     barrier::Barriers,
     beacons::Beacons,
+    carrying::Carrying,
     deliveries,
     digests::Digests,
     directories,
@@ -92,6 +93,7 @@ impl Engine {
             streams: Streams::default(),
             pairs: Pairs::default(),
             records: Records::new(carry),
+            carrying: Carrying::new(carry / 2),
             next_tick: now.mono + TICK,
             last_called: now.mono,
         };
@@ -103,6 +105,7 @@ impl Engine {
     }
 
     fn restore(&mut self, mut stored: Summary) {
+        self.carrying.restore(&mut stored);
         self.inboxes.restore(&mut self.known, std::mem::take(&mut stored.inboxes));
         self.known.cx.forked = stored.forked.iter().copied().collect();
         self.forks.restore(&stored.proofs);

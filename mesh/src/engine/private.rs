@@ -284,14 +284,16 @@ pub(super) fn withdraw_rooms_of(known: &mut Known, key: KeyPrint) {
     }
 }
 
-/// A peer follows these groups, and says how far it is with their rooms.
+/// A peer follows these groups, and says how far it is with their rooms. Returns those of which it has all that is here, records
+/// included.
 pub(super) fn on_follows(
     known: &mut Known,
     digests: &mut Digests,
     forks: &Forks,
     from: NodeId,
     theirs: &[Followed],
-) {
+) -> Vec<Group> {
+    let mut in_step = Vec::new();
     // Each group once, however often a peer names it.
     let mut seen = BTreeSet::new();
     for digest in theirs.iter().filter(|digest| seen.insert(digest.token)) {
@@ -300,6 +302,10 @@ pub(super) fn on_follows(
             on_followers_changed(known, digests, group);
             greet(known, digests, forks, from, &[group]);
         }
-        digests.compare_private(known, from, group, digest.digest);
+        let has_rooms = digests.compare_private(known, from, group, digest.digest);
+        if has_rooms && digest.records == known.cx.followers.records(group) {
+            in_step.push(group);
+        }
     }
+    in_step
 }

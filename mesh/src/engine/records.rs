@@ -37,7 +37,7 @@ use crate::{
         event::AgentEvent,
     },
     directory::shared::{Sharing, Told},
-    limits::RECORD_AHEAD_MAX,
+    limits::{CARRIED_HEADS_MAX, RECORD_AHEAD_MAX, RECORD_BUCKETS},
     name::{
         group::Group,
         id::{KeyPrint, NodeId, RoomId},
@@ -312,6 +312,40 @@ impl Records {
         }
     }
 
+    /// Records of groups that a member has carried: those count that a key of the group has signed, whoever has carried them.
+    pub(super) fn take_carried(&mut self, known: &mut Known, records: Vec<Record>) {
+        for record in records {
+            let Space::Followers(group) = record.space else { continue };
+            if known.cx.followers.opener(group).is_none() {
+                continue;
+            }
+            let Some(kind) = Collection::of(record.collection) else { continue };
+            let at = (record.space, kind);
+            if let Some(answers) = answers_now(known, at, record.owner(), record.stamp) {
+                self.take(known, record, answers);
+            }
+        }
+    }
+
+    /// The records of a group that are not older: of too many the newest.
+    pub(super) fn since(
+        &self,
+        group: Group,
+        since: Stamp,
+    ) -> Vec<(CollectionNumber, RecordKey, Stamp)> {
+        let sets = self.spaces.get(&Space::Followers(group)).into_iter().flat_map(Sets::iter);
+        let mut found = Vec::new();
+        for set in sets.filter(|set| !set.is_empty()) {
+            let heads = (0..RECORD_BUCKETS).flat_map(|bucket| set.heads(Bucket(bucket)));
+            let new = heads.filter(|head| head.stamp.moment() >= since);
+            let kind = set.collection().number;
+            found.extend(new.map(|head| (kind, set.key(head.id, head.owner), head.stamp)));
+        }
+        found.sort_by_key(|(_, _, stamp)| std::cmp::Reverse(*stamp));
+        found.truncate(CARRIED_HEADS_MAX);
+        found
+    }
+
     /// At every tick: a peer that has given many records may have more.
     pub(super) fn go_on(&mut self, known: &mut Known) {
         let giver =
@@ -366,6 +400,11 @@ impl Records {
     /// At the end of a turn, and at every tick: asks for contents that are not here.
     pub(super) fn ask_contents(&mut self, known: &mut Known, tick: bool) {
         if tick { self.contents.ask(known) } else { self.contents.hurry(known) }
+    }
+
+    /// So many bytes of texts are kept for accounts that were not presented here.
+    pub(super) fn set_carry(&mut self, known: &mut Known, carry: u64) {
+        self.contents.set_carry(known, carry);
     }
 
     /// A peer wants contents.

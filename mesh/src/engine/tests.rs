@@ -14,6 +14,7 @@ mod asking;
 mod ballots;
 mod barrier;
 mod bounds;
+mod carrying;
 mod closing;
 mod deliveries;
 mod disk;

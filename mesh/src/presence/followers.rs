@@ -82,6 +82,11 @@ impl Followers {
         }
     }
 
+    /// All that are followed here.
+    pub(crate) fn groups(&self) -> Vec<Group> {
+        self.groups.keys().copied().collect()
+    }
+
     /// The secret that opens the rooms of a group that is followed here.
     pub(crate) fn opener(&self, group: Group) -> Option<&RoomKey> {
         self.groups.get(&group).map(|known| &known.opener)

@@ -17,6 +17,7 @@ use crate::{
     },
     records::collection::may_be_sent,
     wire::{
+        carry::{Carrying, Parcel},
         cbor::encode,
         comparing::Comparing,
         contents::{Content, SentContents, WantedContents},
@@ -442,6 +443,12 @@ pub enum Message<R = Run> {
     /// To a peer that has sent these contents: the sender of this has them durably now.
     #[n(34)]
     HaveContents(#[n(0)] WantedContents),
+    /// A word about entries that members carry for nodes that are never up together.
+    #[n(35)]
+    Carrying(#[n(0)] Carrying),
+    /// Such entries, on their way to a carrier or from it.
+    #[n(36)]
+    Parcel(#[n(0)] Parcel<R>),
     /// To a peer that has the records: states that these have replaced. Answered by `Replaced`.
     #[n(37)]
     WantReplaced(#[n(0)] WantedReplaced),
@@ -566,6 +573,11 @@ impl Message<Run> {
             Message::Comparing(comparing) => Message::Comparing(comparing),
             Message::WantContents(wanted) => Message::WantContents(wanted),
             Message::HaveContents(have) => Message::HaveContents(have),
+            Message::Carrying(carrying) => Message::Carrying(carrying),
+            Message::Parcel(Parcel { of, room, runs, bodies, records }) => {
+                let (runs, records) = (check(runs)?, sound(records, judge, mesh)?);
+                Message::Parcel(Parcel { of, room, runs, bodies, records })
+            }
             Message::Contents(sent) => Message::Contents(whole(sent)?),
             Message::WantReplaced(wanted) => Message::WantReplaced(wanted),
             Message::Replaced(sent) => Message::Replaced(sound_states(sent, judge, mesh)?),

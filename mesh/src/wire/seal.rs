@@ -315,6 +315,13 @@ impl Token {
         let label = [b"clawmesh follows", &mesh.0[..], &node.0].concat();
         Token(first_16(opener.derive(&label)))
     }
+
+    /// By which `carrier` shows `node` that a follower of the group has asked it to carry: of no use to others, either.
+    #[must_use]
+    pub fn carries(mesh: MeshId, opener: &RoomKey, carrier: NodeId, node: NodeId) -> Token {
+        let label = [b"clawmesh carries", &mesh.0[..], &carrier.0, &node.0].concat();
+        Token(first_16(opener.derive(&label)))
+    }
 }
 
 fn first_16(bytes: [u8; 32]) -> [u8; 16] {

@@ -64,7 +64,7 @@ pub(crate) struct Layer {
     /// Other nodes are told at most so often that an agent of the index has asked: 1s to 1d [default: 10m]
     #[arg(long, value_name = "TIME")]
     pub(crate) finder_seen_every: Option<String>,
-    /// Mail of agents that were never at this node, carried for them: 0 to 1024GiB [default: 1GiB]
+    /// Bytes carried for others: sealed rooms of nodes that are away, mail of agents that were never here: 0 to 1024GiB [default: 1GiB]
     #[arg(long, value_name = "BYTES")]
     pub(crate) carry: Option<String>,
     /// No GoClaw on /ws

@@ -79,6 +79,7 @@ pub(crate) fn apply(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), Com
     records(write, rows)?;
     rows.inboxes.apply(write)?;
     rows.requests.apply(write)?;
+    rows.carried.apply(write)?;
     if let Some(record) = rows.node {
         write.open_table(NODE)?.insert(0, encode(record).as_slice())?;
     }

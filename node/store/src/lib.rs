@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod apply;
+pub mod carried;
 pub mod check;
 mod chronicle;
 pub mod copies;

@@ -16,8 +16,8 @@ use mesh::{
 };
 
 use crate::{
-    error::CommitError, inboxes::Inboxes, records::Shelf, replaced, requests::Requests,
-    schema::PlaceKey,
+    carried::CarriedRows, error::CommitError, inboxes::Inboxes, records::Shelf, replaced,
+    requests::Requests, schema::PlaceKey,
 };
 
 /// Which of the two databases.
@@ -72,6 +72,7 @@ pub(crate) struct Rows<'b> {
     pub(crate) replaced: Vec<replaced::Step<'b>>,
     pub(crate) inboxes: Inboxes<'b>,
     pub(crate) requests: Requests<'b>,
+    pub(crate) carried: CarriedRows<'b>,
     /// Rooms to forget, with all rows that were there before the batch.
     pub(crate) dropped: Vec<(RoomId, u32)>,
 }
@@ -96,6 +97,7 @@ impl<'b> Rows<'b> {
             && self.replaced.is_empty()
             && self.inboxes.is_empty()
             && self.requests.is_empty()
+            && self.carried.is_empty()
             && self.dropped.is_empty()
     }
 
@@ -281,6 +283,9 @@ impl<'b> Draft<'_, 'b> {
                 self.plan.disk.inboxes.add(change);
             }
             Change::Request { .. } => self.plan.disk.requests.add(change),
+            Change::Carriage { .. } | Change::Load { .. } | Change::Owed { .. } => {
+                self.plan.disk.carried.add(change);
+            }
             Change::Node(record) => self.plan.disk.node = Some(record),
         }
         Ok(())

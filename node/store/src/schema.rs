@@ -94,6 +94,17 @@ pub(crate) const INBOX_ITEMS: TableDefinition<'_, &[u8; 24], &[u8]> =
 pub(crate) const REQUESTS: TableDefinition<'_, &[u8; 16], &[u8]> =
     TableDefinition::new("requests/1");
 
+/// Node, room → `Carriage`, of rooms that are carried for that node.
+pub(crate) const CARRIAGES: TableDefinition<'_, &[u8; 48], &[u8]> =
+    TableDefinition::new("carriages/1");
+/// Node, room, author, incarnation, log seq → (last log seq, bytes, since), of things that are carried.
+pub(crate) const CARRIED: TableDefinition<'_, &[u8; 96], (u64, u64, u64)> =
+    TableDefinition::new("carried/1");
+/// As in [`CARRIED`] → `Load`: apart, so that a start need not read it.
+pub(crate) const LOADS: TableDefinition<'_, &[u8; 96], &[u8]> = TableDefinition::new("loads/1");
+/// Node, room → `Owed`, of rooms of this node.
+pub(crate) const OWED: TableDefinition<'_, &[u8; 48], &[u8]> = TableDefinition::new("owed/1");
+
 /// Room → the number up to which all that was delivered has lost its body.
 pub(crate) const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
 
@@ -174,6 +185,10 @@ pub(crate) fn make(db: &Database) -> Result<(), redb::Error> {
     write.open_table(INBOXES)?;
     write.open_table(INBOX_ITEMS)?;
     write.open_table(REQUESTS)?;
+    write.open_table(CARRIAGES)?;
+    write.open_table(CARRIED)?;
+    write.open_table(LOADS)?;
+    write.open_table(OWED)?;
     write.open_table(META)?.insert(LAYOUT_ROW, LAYOUT)?;
     Ok(write.commit()?)
 }

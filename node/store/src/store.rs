@@ -563,7 +563,7 @@ mod tests {
         ]
     }
 
-    /// Rows of ephemeral rooms, by table; `node`, `kept`, `records` and the three of their changes, `contents`, `copied`, `meta`, `requests` and the two of inboxes are not
+    /// Rows of ephemeral rooms, by table; `node`, `kept`, `records` and the three of their changes, `contents`, `copied`, `meta`, `requests`, the two of inboxes and the four of things that are carried are not
     /// about rooms, and ephemeral ones are never pruned.
     fn rows(store: &Store) -> Vec<u64> {
         let read = store.databases.memory().unwrap().begin_read().unwrap();
@@ -585,6 +585,10 @@ mod tests {
                         | "inboxes/1"
                         | "inbox_items/2"
                         | "requests/1"
+                        | "carriages/1"
+                        | "carried/1"
+                        | "loads/1"
+                        | "owed/1"
                 )
             })
             .map(|it| read.open_untyped_table(it).unwrap().len().unwrap())

@@ -19,6 +19,7 @@ use mesh::{
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use crate::{
+    carried,
     error::ReadError,
     inboxes, records, requests,
     schema::{ACTS, DEDUPS, EVIDENCE, NODE, NOTES, NUMBER_RANGES, PlaceKey, ROOMS, decode, table},
@@ -70,7 +71,11 @@ pub(crate) fn read(db: &Database, me: NodeId, mesh: Option<MeshId>) -> Result<Su
     let records = records::heads(&read, mesh)?;
     let inboxes = inboxes::all(&read)?;
     let requests = requests::all(&read)?;
-    Ok(Summary { node, rooms, directory, forked, proofs, acts, notes, records, inboxes, requests })
+    let (carriages, owed) = (carried::carriages(&read)?, carried::owed(&read)?);
+    let carried = carried::outlines(&read)?;
+    let summary =
+        Summary { node, rooms, directory, forked, proofs, acts, notes, ..Summary::default() };
+    Ok(Summary { records, inboxes, requests, carriages, carried, owed, ..summary })
 }
 
 /// Forks in sealed rooms count in the rooms of the same key alone: the logs' records tell of them.

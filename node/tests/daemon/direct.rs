@@ -4,7 +4,10 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Agent, Daemon, ask, temp, until, up_keyed};
+use crate::{
+    harness::{Agent, Daemon, ask, temp, until, up_keyed},
+    metrics::scrape,
+};
 
 pub(crate) fn keyed(dir: &Path, more: &[&str]) -> Daemon {
     let key = dir.join("auth.key");
@@ -121,6 +124,53 @@ fn two_agents_of_two_keys_at_two_nodes_talk_and_a_third_node_keeps_nothing_of_it
             assert!(!written(n, key.as_bytes()), "no node keeps a key");
         }
     }
+}
+
+/// Ann's and Bob's nodes are laptops that are never up together; the first node is up always, and is killed on the way.
+#[test]
+fn two_laptops_that_meet_only_through_a_third_node_have_what_the_other_wrote() {
+    let dirs = [temp(), temp(), temp()];
+    let first = keyed(dirs[0].path(), &[]);
+    let join = ["--join", first.text("ticket")];
+    let [anns, bobs] = [1, 2].map(|n| keyed(dirs[n].path(), &join));
+    anns.until_connected();
+    bobs.until_connected();
+    let keys = [mint(&first), mint(&first)];
+    let mut ann = come(&anns, &keys[0], "ann");
+    let mut bob = come(&bobs, &keys[1], "bob");
+    let mut room = Value::Null;
+    until("Bob is known where Ann is", || {
+        let made = ann.call("create_room", json!({"name": "dm:bob"}));
+        made.is_ok_and(|made| {
+            room = made["room_id"].clone();
+            true
+        })
+    });
+    let say = |text: &str| json!({"room_id": room, "content": text});
+    ann.call("send_message", say("together")).unwrap();
+    until("Bob has it", || {
+        let found = bob.call("create_room", json!({"name": "dm:ann"}));
+        found.is_ok() && contents(&mut bob, &room) == ["together"]
+    });
+    let metric = |node: &Daemon, name: &str| scrape(node).get(name).copied().unwrap_or(-1.0);
+    until("Ann's node owes nothing", || metric(&anns, "clawmesh_owed_rooms") == 0.0);
+    bobs.stop();
+    let secret = "a sentence that waits for somebody";
+    ann.call("send_message", say(secret)).unwrap();
+    until("the first node carries it", || metric(&first, "clawmesh_carried_bytes") > 1_000.0);
+    anns.stop();
+    first.kill();
+    let first = keyed(dirs[0].path(), &[]);
+    assert!(metric(&first, "clawmesh_carried_bytes") > 1_000.0, "it has said so");
+    let bobs = keyed(dirs[2].path(), &["--join", first.text("ticket")]);
+    let mut bob = come(&bobs, &keys[1], "bob");
+    until("Bob has it", || contents(&mut bob, &room) == ["together", secret]);
+    bob.call("send_message", say("and an answer")).unwrap();
+    for node in [first, bobs] {
+        node.stop();
+    }
+    let written = |n: usize| is_written(&dirs[n].path().join("data"), secret.as_bytes());
+    assert!(!written(0), "nor could it read it");
 }
 
 fn third_key(dir: &Path) -> String {

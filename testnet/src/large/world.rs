@@ -289,6 +289,9 @@ impl World {
             | Effect::SendReplaced { .. } => {
                 unreachable!("nobody has any")
             }
+            Effect::HandOver { .. } | Effect::HandOverRecords { .. } | Effect::GiveOn { .. } => {
+                unreachable!("no room is sealed")
+            }
             Effect::Reply { call, result } => {
                 self.answers.insert(call, (at, answer(result)));
             }

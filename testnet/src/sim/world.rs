@@ -14,7 +14,7 @@ use mesh::{
     wire::message::Message,
 };
 use store::{
-    ReadError, Reader, copies,
+    ReadError, Reader, carried, copies,
     records::{self, Shelf},
     replaced,
 };
@@ -366,6 +366,18 @@ impl World {
                     self.answer(node, to, |reader| {
                         replaced::answer(reader, mesh, &wanted, now).map(Some)
                     });
+                }
+                Effect::HandOver { to, room, spans } => {
+                    self.answer(node, to, |reader| carried::hand_over(reader, room, &spans));
+                }
+                Effect::HandOverRecords { to, room, space, collection, keys } => {
+                    let shelf = Shelf { mesh: self.cluster.secret.mesh_id(), space, collection };
+                    self.answer(node, to, |reader| {
+                        carried::hand_over_records(reader, room, (&shelf, &keys))
+                    });
+                }
+                Effect::GiveOn { to, at } => {
+                    self.answer(node, to, |reader| carried::give_on(reader, &at));
                 }
                 Effect::Reply { call, result } => self.replied(Reply { node, call, result })?,
                 Effect::Notify { room, event } => self.members_told(node, room, &event)?,

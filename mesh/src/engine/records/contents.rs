@@ -166,6 +166,12 @@ impl Contents {
         }
     }
 
+    /// From now on so many bytes of others are kept.
+    pub(super) fn set_carry(&mut self, known: &mut Known, carry: u64) {
+        let moved = self.shelves.set_carry(carry);
+        self.follow(known, moved);
+    }
+
     /// A content belongs to another shelf.
     pub(super) fn move_to(&mut self, known: &mut Known, name: Name, at: Shelved) {
         if let Some(told) = self.known.get(&name).copied() {
@@ -268,7 +274,14 @@ impl Contents {
     pub(super) fn status(&self, of_accounts: Vec<(&'static str, usize)>) -> RecordStatus {
         debug_assert_eq!(self.counts, self.counted_anew(), "each change was counted");
         let Counts { missing, own_bytes, carried_bytes, alone } = self.counts;
-        RecordStatus { of_accounts, missing, own_bytes, carried_bytes, alone }
+        RecordStatus {
+            of_accounts,
+            missing,
+            own_bytes,
+            carried_bytes,
+            alone,
+            ..RecordStatus::default()
+        }
     }
 
     /// Changes the state of one content, and counts it.

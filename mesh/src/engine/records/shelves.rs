@@ -40,6 +40,22 @@ struct Rows {
     rest: Row,
 }
 
+impl Rows {
+    /// Keeps the newest of the rest, as long as they fit.
+    fn fill(&mut self, max: u64, moved: &mut Moved) {
+        while let Some(newest) = self.rest.last_entry() {
+            let length = u64::from(*newest.get());
+            if self.bytes + length > max {
+                break;
+            }
+            let (age, length) = newest.remove_entry();
+            self.bytes += u64::from(length);
+            self.kept.insert(age, length);
+            moved.kept.push(age.1);
+        }
+    }
+}
+
 /// Contents whose fate has changed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Moved {
@@ -95,6 +111,23 @@ impl Shelves {
         moved
     }
 
+    /// From now on so many bytes are carried for others.
+    pub(super) fn set_carry(&mut self, carry: u64) -> Moved {
+        let mut moved = Moved::default();
+        let before = std::mem::replace(&mut self.carry, carry);
+        let Some(rows) = self.rows.get_mut(&Shelf::Carried).filter(|_| before != carry) else {
+            return moved;
+        };
+        while rows.bytes > carry {
+            let Some((oldest, length)) = rows.kept.pop_first() else { break };
+            rows.bytes -= u64::from(length);
+            rows.rest.insert(oldest, length);
+            moved.left.push(oldest.1);
+        }
+        rows.fill(carry, &mut moved);
+        moved
+    }
+
     /// Takes one off: others may fit for it.
     pub(super) fn take(&mut self, name: Name, at: Shelved) -> Moved {
         let max = self.max(at.shelf);
@@ -104,16 +137,7 @@ impl Shelves {
         rows.rest.remove(&age);
         if let Some(length) = rows.kept.remove(&age) {
             rows.bytes -= u64::from(length);
-            while let Some(newest) = rows.rest.last_entry() {
-                let length = u64::from(*newest.get());
-                if rows.bytes + length > max {
-                    break;
-                }
-                let (age, length) = newest.remove_entry();
-                rows.bytes += u64::from(length);
-                rows.kept.insert(age, length);
-                moved.kept.push(age.1);
-            }
+            rows.fill(max, &mut moved);
         }
         if rows.kept.is_empty() && rows.rest.is_empty() {
             self.rows.remove(&at.shelf);
@@ -172,6 +196,19 @@ mod tests {
             }
             assert!(shelves.rows.is_empty());
         }
+    }
+
+    #[test]
+    fn rooms_that_are_carried_take_of_the_same_bound() {
+        let mut shelves = Shelves::new(100);
+        for n in 0..5 {
+            shelves.put(name(n), at(n), 20);
+        }
+        let moved = shelves.set_carry(70);
+        assert_eq!((moved.left, moved.kept), (vec![name(0), name(1)], Vec::new()));
+        assert_eq!(shelves.set_carry(70), Moved::default());
+        assert_eq!(shelves.set_carry(90).kept, [name(1)]);
+        assert_eq!(kept(&shelves), [1, 2, 3, 4].map(name));
     }
 
     #[test]

@@ -12,11 +12,12 @@ use crate::{
     },
     api::delivery::RequestRecord,
     name::{
-        id::{AgentId, LocalRef, LogIx, MessageId, RoomId},
+        id::{AgentId, LocalRef, LogIx, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
     records::collection::Collection,
     wire::{
+        carry::{Carriage, CarriedAt, CarriedHead, Load, Owed},
         entry::{DedupId, Stored},
         kinds::is_act,
         record::{CollectionNumber, Record, RecordKey, Space},
@@ -48,6 +49,53 @@ struct Disk {
     inboxes: BTreeMap<AgentId, InboxRecord>,
     items: BTreeMap<(AgentId, u64), InboxItem>,
     requests: BTreeMap<MessageId, RequestRecord>,
+    carried: Carried,
+}
+
+/// What is carried, and owed.
+#[derive(Debug, Default)]
+struct Carried {
+    carriages: BTreeMap<(NodeId, RoomId), Carriage>,
+    loads: BTreeMap<CarriedAt, CarriedHead>,
+    owed: BTreeMap<(RoomId, NodeId), Owed>,
+}
+
+impl Carried {
+    fn commit(&mut self, change: Change) {
+        match change {
+            Change::Carriage { of, room, carriage } => {
+                match carriage {
+                    Some(carriage) => self.carriages.insert((of, room), carriage),
+                    None => self.carriages.remove(&(of, room)),
+                };
+            }
+            Change::Load { at, since_ms, load } => {
+                let head = |load: Arc<Load>| {
+                    let bytes = crate::wire::cbor::encode(&*load).len() as u64;
+                    CarriedHead { upto: load.place().2, bytes, since_ms }
+                };
+                match load {
+                    Some(load) => self.loads.insert(at, head(load)),
+                    None => self.loads.remove(&at),
+                };
+            }
+            Change::Owed { room, node, owed } => {
+                match owed {
+                    Some(owed) => self.owed.insert((room, node), owed),
+                    None => self.owed.remove(&(room, node)),
+                };
+            }
+            _ => {}
+        }
+    }
+
+    fn add_to(&self, summary: &mut Summary) {
+        let carriages = self.carriages.iter();
+        summary.carriages = carriages.map(|((of, room), it)| (*of, *room, it.clone())).collect();
+        summary.carried = self.loads.iter().map(|(at, head)| (*at, *head)).collect();
+        let owed = self.owed.iter();
+        summary.owed = owed.map(|((room, node), owed)| (*room, *node, owed.clone())).collect();
+    }
 }
 
 /// What a store would give back that has committed this.
@@ -127,6 +175,9 @@ impl Disk {
                     None => self.requests.remove(&message),
                 };
             }
+            Change::Carriage { .. } | Change::Load { .. } | Change::Owed { .. } => {
+                self.carried.commit(change);
+            }
             // Nothing of these is looked at in these tests after a start.
             Change::Called { .. }
             | Change::Keep { .. }
@@ -188,6 +239,7 @@ impl Disk {
             requests,
             ..Summary::default()
         };
+        self.carried.add_to(&mut summary);
         for (room, rows) in &self.rooms {
             let Some(stored) = rows.stored(*room) else { continue };
             summary.rooms.push(stored);

@@ -123,6 +123,7 @@ fn mail_is_durable_when_it_is_answered_and_its_node_learns_that_others_have_it()
 fn a_node_that_carries_nothing_has_the_texts_of_accounts_that_were_shown_to_it() {
     let mut world = World::new(2);
     world.nodes[1].engine.records = Records::new(0);
+    world.nodes[1].engine.known.config.carry = 0;
     let [ann, bob] = world.with_accounts();
     let mail = mail(&world, &ann, &bob, "hello");
     world.ask(0, write(&ann, vec![mail])).expect("it may");
@@ -154,6 +155,7 @@ fn a_node_that_carries_nothing_has_the_texts_of_accounts_that_were_shown_to_it()
 fn a_node_that_carries_nothing_keeps_what_its_accounts_write() {
     let mut world = World::new(1);
     world.nodes[0].engine.records = Records::new(0);
+    world.nodes[0].engine.known.config.carry = 0;
     let [ann, bob] = world.with_accounts();
     let mail = mail(&world, &ann, &bob, "hello");
     world.ask(0, write(&ann, vec![mail])).expect("it may");

@@ -54,7 +54,7 @@ fn pair() -> Group {
 }
 
 impl Two {
-    fn new() -> Two {
+    pub(super) fn new() -> Two {
         let mut world = World::new(3);
         world.link();
         let mut come = |n: usize, agent: &str, key| {

@@ -34,7 +34,7 @@ struct Three {
     room: RoomId,
 }
 
-fn plans() -> NewRoom {
+pub(super) fn plans() -> NewRoom {
     NewRoom {
         name: "plans".to_owned(),
         description: Some("of three".to_owned()),
@@ -45,11 +45,11 @@ fn plans() -> NewRoom {
     }
 }
 
-fn making(caller: &Caller, room: NewRoom) -> Command {
+pub(super) fn making(caller: &Caller, room: NewRoom) -> Command {
     Command::CreateShared { caller: caller.clone(), signer: signer(caller.key), room }
 }
 
-fn sharing(caller: &Caller, room: RoomId, agent: &str, act: ShareAct) -> Command {
+pub(super) fn sharing(caller: &Caller, room: RoomId, agent: &str, act: ShareAct) -> Command {
     let (caller, signer, agent) = (caller.clone(), signer(caller.key), agent.into());
     Command::Share(Box::new(Share { caller, signer, room, agent, act }))
 }

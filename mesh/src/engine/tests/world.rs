@@ -10,6 +10,7 @@ use crate::{
     },
     name::id::EntryRef,
     wire::{
+        carry::{CarriedAt, Load, Parcel},
         contents::{Content, SentContents},
         copies::{Copied, CopyOf},
         message::{Beacon, Signed},
@@ -29,6 +30,26 @@ impl Node {
             }
             _ => None,
         })
+    }
+}
+
+fn parcel(of: Option<NodeId>, room: RoomId, runs: Vec<Run>, records: Vec<Record>) -> Message {
+    Message::Parcel(Parcel { of, room, runs, bodies: Vec::new(), records })
+}
+
+impl Node {
+    /// What it carries for others.
+    pub(super) fn loads(&self) -> BTreeMap<CarriedAt, Load> {
+        let mut loads = BTreeMap::new();
+        for row in &self.rows {
+            if let Change::Load { at, load, .. } = row {
+                match load {
+                    Some(load) => loads.insert(*at, Load::clone(load)),
+                    None => loads.remove(at),
+                };
+            }
+        }
+        loads
     }
 }
 
@@ -183,6 +204,13 @@ impl World {
                         let sent = self.nodes[from].tells_replaced(&wanted);
                         self.tell(from, to, Message::Replaced(sent));
                     }
+                    Effect::HandOver { .. }
+                    | Effect::HandOverRecords { .. }
+                    | Effect::GiveOn { .. }
+                        if self.linked =>
+                    {
+                        self.hand(from, effect);
+                    }
                     Effect::Notify { event, .. } => self.told[from].push(event),
                     Effect::Tell(it) => self.tells[from].push(it),
                     Effect::Stopped => drop(self.stopped.insert(from)),
@@ -223,12 +251,50 @@ impl World {
         place: (Space, CollectionNumber),
         keys: &[RecordKey],
     ) {
+        let records = self.records_of(from, place, keys);
+        self.tell(from, to, Message::Records(records));
+    }
+
+    fn records_of(
+        &self,
+        n: usize,
+        place: (Space, CollectionNumber),
+        keys: &[RecordKey],
+    ) -> Vec<Record> {
         let wanted = |record: &Record| {
             let key = RecordKey { id: record.id, owner: Some(record.owner()) };
             (record.space, record.collection) == place && keys.contains(&key)
         };
-        let records = self.nodes[from].records().into_iter().filter(wanted).collect();
-        self.tell(from, to, Message::Records(records));
+        self.nodes[n].records().into_iter().filter(wanted).collect()
+    }
+
+    /// Something for a carrier, or from it.
+    fn hand(&mut self, from: usize, effect: Effect) {
+        match effect {
+            Effect::HandOver { to, room, spans } => {
+                let runs = self.runs_of(room, &spans);
+                self.tell(from, to, parcel(None, room, runs, Vec::new()));
+            }
+            Effect::HandOverRecords { to, room, space, collection, keys } => {
+                let records = self.records_of(from, (space, collection), &keys);
+                self.tell(from, to, parcel(None, room, Vec::new(), records));
+            }
+            Effect::GiveOn { to, at } => self.give_on(from, to, &at),
+            _ => {}
+        }
+    }
+
+    /// As a store does: of one room of one node.
+    fn give_on(&mut self, from: usize, to: NodeId, at: &[CarriedAt]) {
+        let Some(first) = at.first().copied() else { return };
+        let (mut runs, mut records) = (Vec::new(), Vec::new());
+        for load in at.iter().filter_map(|at| self.nodes[from].loads().remove(at)) {
+            match load {
+                Load::Run(run, _) => runs.push(run),
+                Load::Record(record) => records.push(record),
+            }
+        }
+        self.tell(from, to, parcel(Some(first.of), first.room, runs, records));
     }
 
     fn send_contents(
@@ -261,6 +327,23 @@ impl World {
         self.carry();
     }
 
+    /// From now on only nodes of one group are connected to each other.
+    pub(super) fn meet(&mut self, groups: &[usize]) {
+        let before = std::mem::replace(&mut self.groups, groups.to_vec());
+        let ids: Vec<NodeId> = self.nodes.iter().map(|it| it.engine.known.cx.me).collect();
+        for n in 0..ids.len() {
+            for (peer, id) in ids.iter().enumerate().filter(|(peer, _)| *peer != n) {
+                let (was, is) = (before[n] == before[peer], groups[n] == groups[peer]);
+                match (was, is) {
+                    (true, false) => self.nodes[n].give(Input::PeerDown(*id)),
+                    (false, true) => self.nodes[n].give(Input::PeerUp(*id)),
+                    (true, true) | (false, false) => {}
+                }
+            }
+        }
+        self.carry();
+    }
+
     /// As they were said when they were new.
     fn runs_of(&self, room: RoomId, spans: &[crate::wire::message::Span]) -> Vec<Run> {
         let said = self.said.iter().filter_map(|it| match it {
@@ -277,7 +360,8 @@ impl World {
     fn tell(&mut self, from: usize, to: NodeId, message: Message) {
         let bytes = message.encode();
         let verified = message.verify(self.nodes[from].secret.mesh_id()).expect("it is sealed");
-        let to = self.nodes.iter().position(|it| it.engine.known.cx.me == to).expect("one of them");
+        // A liar has no engine.
+        let Some(to) = self.nodes.iter().position(|it| it.engine.known.cx.me == to) else { return };
         self.told_to.push((to, bytes));
         self.held.push((from, to, verified));
     }

@@ -3,12 +3,14 @@
 use super::{BadMessage, Message, Post};
 use crate::limits::{
     ACCOUNT_RECORD_BYTES_MAX, ASK_ENTRIES_MAX, AWAITED_ROOMS_MAX, BARRIER_HEADS_MAX,
-    BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS, CONTENTS_ASKED_MAX, COPIES_NAMED_MAX,
-    DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, GROUPS_FOLLOWED_MAX, LOGS_PER_ROOM_MAX,
-    PIECE_BODY_BYTES_MAX, RECEIPT_AGENTS_MAX, RECORD_BUCKETS, RECORD_COLLECTIONS_MAX,
-    RECORD_HEADS_MAX, RECORDS_GIVEN_MAX, RECORDS_IN_MESSAGE_MAX, SPANS_MAX, VERSION_BYTES_MAX,
+    BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS, CARRIED_AT_ONCE_MAX, CONTENTS_ASKED_MAX,
+    COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, GROUPS_FOLLOWED_MAX,
+    LOGS_PER_ROOM_MAX, PIECE_BODY_BYTES_MAX, RECEIPT_AGENTS_MAX, RECORD_BUCKETS,
+    RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX, RECORDS_GIVEN_MAX, RECORDS_IN_MESSAGE_MAX, SPANS_MAX,
+    VERSION_BYTES_MAX,
 };
 use crate::wire::{
+    carry::{Carrying, Parcel},
     comparing::Step,
     contents::{SentContents, WantedContents},
     copies::{AgentState, Copied},
@@ -37,6 +39,8 @@ pub enum Class {
     Records,
     /// Answers as they are written.
     Streams,
+    /// Entries that members carry for others.
+    Carrying,
 }
 
 /// How a message may come.
@@ -192,6 +196,10 @@ impl<R> Message<R> {
             Message::Replaced(sent) => {
                 Traits::of("replaced", Records).with(sent.states.len(), RECORDS_IN_MESSAGE_MAX)
             }
+            Message::Carrying(carrying) => of_carrying(carrying),
+            Message::Parcel(parcel) => {
+                Traits::of("parcel", Class::Carrying).with(parcel.length(), CARRIED_AT_ONCE_MAX)
+            }
         }
     }
 
@@ -204,7 +212,10 @@ impl<R> Message<R> {
     /// Runs that it brings, in their order.
     #[must_use]
     pub fn runs(&self) -> &[R] {
-        if let Message::Runs(runs) | Message::Spans { runs, .. } = self {
+        if let Message::Runs(runs)
+        | Message::Spans { runs, .. }
+        | Message::Parcel(Parcel { runs, .. }) = self
+        {
             return runs;
         }
         if let Message::Fork(_, run) = self { std::slice::from_ref(run) } else { &[] }
@@ -223,7 +234,12 @@ impl<R> Message<R> {
         {
             return Err(BadMessage::Length(bodies.len()));
         }
-        if let Message::Records(records) = self
+        if let Message::Parcel(parcel) = self
+            && parcel.bodies.iter().any(|apart| apart.body.len() > BODY_BYTES_MAX)
+        {
+            return Err(BadMessage::Length(parcel.bodies.len()));
+        }
+        if let Message::Records(records) | Message::Parcel(Parcel { records, .. }) = self
             && records.iter().any(|record| record.size() > ACCOUNT_RECORD_BYTES_MAX)
         {
             return Err(BadMessage::Length(records.len()));
@@ -236,6 +252,17 @@ impl<R> Message<R> {
 fn of_wanted(wanted: &WantedContents) -> Traits {
     let traits = Traits::of("want_contents", Class::Records).asks(Answer::FromStore);
     traits.with(wanted.keys.len(), CONTENTS_ASKED_MAX)
+}
+
+fn of_carrying(carrying: &Carrying) -> Traits {
+    let (length, max) = carrying.length();
+    let (name, answer) = match carrying {
+        Carrying::Please { .. } => ("carry_please", Answer::FromEngine),
+        Carrying::Holds { .. } => ("carry_holds", Answer::None),
+        Carrying::Offers(_) => ("carry_offers", Answer::FromEngine),
+        Carrying::Has { .. } => ("carry_has", Answer::FromStore),
+    };
+    Traits::of(name, Class::Carrying).asks(answer).with(length, max)
 }
 
 fn of_sent(sent: &SentContents) -> Traits {

@@ -18,6 +18,7 @@ use redb::{ReadTransaction, ReadableTable};
 
 use super::report::{Derived, Place, Problem, Report};
 use crate::{
+    carried,
     error::ReadError,
     followed, inboxes,
     records::Shelf,
@@ -79,6 +80,9 @@ pub(super) fn of_no_room(
     }
     if !inboxes::are_sound(read)? {
         report.add(Place::Store, Problem::Record("inbox"));
+    }
+    if !carried::are_sound(read)? {
+        report.add(Place::Store, Problem::Record("carried thing"));
     }
     if !requests::are_sound(read)? {
         report.add(Place::Store, Problem::Record("request"));

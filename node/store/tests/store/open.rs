@@ -58,10 +58,10 @@ fn a_directory_is_one_stores_only() {
 
 #[test]
 fn another_layout_is_refused_and_left_alone() {
-    let newer = of_layout(11);
-    assert!(matches!(newer, OpenError::Newer { found: 11, known: 10, .. }), "{newer}");
-    let older = of_layout(9);
-    assert!(matches!(older, OpenError::Older { found: 9, known: 10, .. }), "{older}");
+    let newer = of_layout(12);
+    assert!(matches!(newer, OpenError::Newer { found: 12, known: 11, .. }), "{newer}");
+    let older = of_layout(10);
+    assert!(matches!(older, OpenError::Older { found: 10, known: 11, .. }), "{older}");
 }
 
 fn of_layout(layout: u64) -> OpenError {

@@ -30,7 +30,7 @@ pub(super) fn written(body: &Body) -> Happening {
 /// The subject of a message that lies.
 pub(super) fn said(message: &Message) -> Happening {
     match message.traits().class {
-        Class::Holdings => Happening::Heads,
+        Class::Holdings | Class::Carrying => Happening::Heads,
         Class::Wants => Happening::Questions,
         Class::Handover => Happening::Posts,
         Class::Life => Happening::Signs,

@@ -171,6 +171,20 @@ impl Nodes {
                 let answer = reader.answer_bodies(room, &at).expect("a sound store reads");
                 self.send(node, self.index(to), &answer);
             }
+            Effect::HandOver { to, room, spans } => {
+                let reader = &self.nodes[node].running.as_ref().expect("it runs").reader;
+                let parcel = store::carried::hand_over(reader, room, &spans);
+                if let Some(parcel) = parcel.expect("a sound store reads") {
+                    self.send(node, self.index(to), &parcel);
+                }
+            }
+            Effect::GiveOn { to, at } => {
+                let reader = &self.nodes[node].running.as_ref().expect("it runs").reader;
+                let parcel = store::carried::give_on(reader, &at);
+                if let Some(parcel) = parcel.expect("a sound store reads") {
+                    self.send(node, self.index(to), &parcel);
+                }
+            }
             Effect::Reply { call, result } => drop(self.replies.insert(call, result)),
             Effect::Stopped => {
                 self.nodes[node].exit();
@@ -362,7 +376,7 @@ impl Nodes {
     /// Deliveries: numbers and contents.
     fn history(&self, node: usize, room: RoomId) -> Vec<(u64, String)> {
         let reader = &self.nodes[node].running.as_ref().expect("it runs").reader;
-        let rows = reader.page_since(room, Number::ZERO, 100).expect("a sound store reads");
+        let rows = reader.page_since(room, Number::ZERO, 500).expect("a sound store reads");
         let row = |row: store::Row| (row.number.0, row.said.map(|said| said.content));
         rows.into_iter().map(row).map(|(n, said)| (n, said.unwrap_or_default())).collect()
     }
@@ -644,5 +658,47 @@ fn names_are_given_as_in_public_rooms_and_a_private_one_gives_way() {
     nodes.run(5_000);
     for node in [1, 2] {
         assert_eq!(nodes.names(node, API_KEY), ["lobby", NAME, "twice", "twice (node1)"]);
+    }
+}
+
+/// Each of the two is up while the other is not, and the one in between loses its power meanwhile.
+#[test]
+fn two_nodes_of_a_key_that_are_never_up_together_have_the_same_room() {
+    for gossip in [true, false] {
+        let mut nodes = three(gossip);
+        let (ada, bob) = (nodes.attach(1, "ada"), nodes.attach(2, "bob"));
+        let room = nodes.create(1, &ada, false);
+        nodes.join(2, &bob, room);
+        nodes.say(1, &ada, room, "together");
+        nodes.run(5_000);
+        nodes.kill(2);
+        let mut said = vec!["together".to_owned()];
+        for round in 0..3 {
+            let (here, there) = if round % 2 == 0 { (1, 2) } else { (2, 1) };
+            let agent = nodes.attach(here, &format!("agent{round}"));
+            nodes.join(here, &agent, room);
+            for nth in 0..40 {
+                let text = format!("{WORDS} {round} {nth}");
+                nodes.say(here, &agent, room, &text);
+                said.push(text);
+            }
+            let large = format!("{round} {}", "x".repeat(100_000));
+            nodes.say(here, &agent, room, &large);
+            said.push(large);
+            nodes.run(8_000);
+            nodes.kill(here);
+            nodes.kill(0);
+            nodes.start(0);
+            nodes.start(there);
+            nodes.run(20_000);
+            let history = nodes.history(there, room).into_iter().map(|(_, said)| said);
+            let history: Vec<String> = history.collect();
+            let missing: Vec<_> = said.iter().filter(|text| !history.contains(text)).collect();
+            let missing: Vec<_> = missing.iter().map(|text| text.get(..40)).collect();
+            assert_eq!(missing, [], "round {round}, gossip {gossip}");
+            assert!(history == said, "round {round}, gossip {gossip}: in another order");
+        }
+        assert_eq!(nodes.came_to_know(0, WORDS), [false; 2]);
+        assert!(!nodes.has(0, room));
     }
 }

@@ -1,0 +1,488 @@
+//! This node as one that follows sealed rooms: what it owes other followers that it does not see up, and handing that to members
+//! that carry it.
+//!
+//! Owed is what has come here since the other node was in step; of a node that never was, everything. A room is noted, durably,
+//! with its first entry that comes while the other node is away: so a restart forgets nothing, and a message costs a row no more
+//! than once for each time that somebody is away.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use crate::{
+    api::{batch::Change, boundary::Effect},
+    engine::{digests::Digests, known::Known, records::Records},
+    limits::{
+        CARRIED_AT_ONCE_MAX, CARRIED_HEADS_MAX, CARRIED_NODES_MAX, CARRIERS, CARRY_ASKED_AGAIN,
+        CARRY_RECHECKED, CARRY_ROOMS_AT_ONCE, SPANS_MAX,
+    },
+    name::{
+        group::Group,
+        id::{LogId, NodeId, RoomId},
+    },
+    wire::{
+        carry::{Awaited, Carrying, Owed, log_of_record},
+        message::{Head, Message, Span},
+        record::{CollectionNumber, RecordKey, Space, Stamp},
+        seal::Token,
+    },
+};
+
+/// What is owed, and whether the store knows of it.
+#[derive(Debug, Default)]
+struct Debt {
+    owed: Owed,
+    stored: bool,
+}
+
+/// A room, as a carrier was asked to carry it.
+#[derive(Debug)]
+struct Asked {
+    /// For these.
+    nodes: BTreeSet<NodeId>,
+    /// When it was asked, or handed something, last, if it has not answered.
+    waits: Option<Duration>,
+    /// What it has said to hold. `None`: nothing yet.
+    holds: Option<BTreeMap<LogId, u64>>,
+}
+
+/// A connected member.
+#[derive(Debug)]
+struct Member {
+    since: Duration,
+    /// It has said that it takes no more, until then.
+    full_until: Duration,
+    /// At most as many as there are rooms here.
+    rooms: BTreeMap<RoomId, Asked>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Owing {
+    /// At most one for each room that is followed, and each node that was shown one of its keys.
+    debts: BTreeMap<RoomId, BTreeMap<NodeId, Debt>>,
+    /// Rooms that are to be looked at.
+    dirty: BTreeSet<RoomId>,
+    /// The room after which to go on with them.
+    last: Option<RoomId>,
+    members: BTreeMap<NodeId, Member>,
+    recheck: Duration,
+}
+
+impl Owing {
+    pub(super) fn restore(&mut self, stored: Vec<(RoomId, NodeId, Owed)>) {
+        for (room, node, owed) in stored {
+            self.debts.entry(room).or_default().insert(node, Debt { owed, stored: true });
+        }
+    }
+
+    pub(super) fn on_peer_up(&mut self, known: &Known, peer: NodeId) {
+        let (since, full_until) = (known.cx.now.mono, Duration::ZERO);
+        self.members.insert(peer, Member { since, full_until, rooms: BTreeMap::new() });
+        self.recheck = Duration::ZERO;
+    }
+
+    /// What has come since it was last in step is owed to it from now on.
+    pub(super) fn on_peer_down(&mut self, known: &mut Known, peer: NodeId) {
+        self.members.remove(&peer);
+        self.recheck = Duration::ZERO;
+        for (room, debts) in &mut self.debts {
+            if let Some(debt) = debts.get_mut(&peer).filter(|debt| !debt.stored) {
+                debt.stored = true;
+                let (room, node, owed) = (*room, peer, Some(debt.owed.clone()));
+                known.cx.change(Change::Owed { room, node, owed });
+            }
+        }
+    }
+
+    /// Debts that are not paid.
+    pub(super) fn count(&self) -> usize {
+        let debts = self.debts.values().flat_map(BTreeMap::values);
+        let is_open = |debt: &&Debt| debt.owed.heads.is_some() || debt.owed.records.is_some();
+        debts.filter(is_open).count()
+    }
+
+    // What is owed.
+
+    /// The turn that ends has written entries and records: nodes that are away, or were not in step yet, may not have them.
+    pub(super) fn note_written(&mut self, known: &mut Known) {
+        let mut before: BTreeMap<RoomId, BTreeMap<LogId, u64>> = BTreeMap::new();
+        let mut records: BTreeMap<Group, u64> = BTreeMap::new();
+        for change in &known.cx.batch {
+            if let Change::Entry { room, at, .. } = change
+                && let Some(of_room) = known.rooms.get(room)
+                && of_room.replica.record.seal.is_some()
+                && !of_room.replica.record.ephemeral
+            {
+                let log = of_room.replica.logs.id(at.log);
+                let first = before.entry(*room).or_default().entry(log).or_insert(at.seq - 1);
+                *first = (*first).min(at.seq - 1);
+            }
+            if let Change::Record { space: Space::Followers(group), record: Some(record), .. } =
+                change
+            {
+                let stamp = record.stamp.moment().0;
+                let first = records.entry(*group).or_insert(stamp);
+                *first = (*first).min(stamp);
+            }
+        }
+        for (room, before) in before {
+            self.note_entries(known, room, &before);
+        }
+        for (group, stamp) in records {
+            self.note_records(known, group, stamp);
+        }
+    }
+
+    fn note_entries(&mut self, known: &mut Known, id: RoomId, before: &BTreeMap<LogId, u64>) {
+        let Some(room) = known.rooms.get(&id) else { return };
+        let Some(group) = room.replica.record.seal.as_ref().map(|seal| seal.group) else { return };
+        let heads = room.replica.logs.heads().into_iter().map(|head| {
+            let seq = before.get(&head.log).copied().unwrap_or(head.seq);
+            Head { log: head.log, seq }
+        });
+        let heads: Vec<Head> = heads.filter(|head| head.seq > 0).collect();
+        let nodes = self.met(known, group);
+        self.dirty.insert(id);
+        for node in nodes {
+            // It has its own entries.
+            if before.keys().all(|log| log.author == node) {
+                continue;
+            }
+            let debt = self.debts.entry(id).or_default().entry(node).or_default();
+            if debt.owed.heads.is_none() {
+                debt.owed.heads = Some(heads.clone());
+                keep(known, (id, node), debt);
+            }
+        }
+    }
+
+    fn note_records(&mut self, known: &mut Known, group: Group, stamp: u64) {
+        let Some(directory) = known.cx.followers.directory(group) else { return };
+        let nodes = self.met(known, group);
+        self.dirty.insert(directory);
+        for node in nodes {
+            let debt = self.debts.entry(directory).or_default().entry(node).or_default();
+            if debt.owed.records.is_none_or(|since| stamp < since) {
+                debt.owed.records = Some(stamp);
+                keep(known, (directory, node), debt);
+            }
+        }
+    }
+
+    /// Nodes that were in step with a group's rooms at some time.
+    fn met(&self, known: &Known, group: Group) -> Vec<NodeId> {
+        let directory = known.cx.followers.directory(group).and_then(|room| self.debts.get(&room));
+        let met = directory.into_iter().flatten().filter(|(_, debt)| debt.owed.met);
+        met.map(|(node, _)| *node).filter(|node| !known.cx.parted.has(*node)).collect()
+    }
+
+    /// A peer has all that is here of these groups.
+    pub(super) fn note_in_step(&mut self, known: &mut Known, peer: NodeId, groups: &[Group]) {
+        for group in groups {
+            let Some(directory) = known.cx.followers.directory(*group) else { continue };
+            let is_of = |room: &RoomId| {
+                let room = known.rooms.get(room);
+                let seal = room.and_then(|room| room.replica.record.seal.as_ref());
+                seal.is_some_and(|seal| seal.group == *group)
+            };
+            let rooms = self.debts.iter().filter(|(_, debts)| debts.contains_key(&peer));
+            let paid: Vec<RoomId> =
+                rooms.map(|(room, _)| *room).filter(|room| is_of(room)).collect();
+            for room in paid.into_iter().chain([directory]) {
+                self.pay(known, (room, peer), room == directory);
+            }
+        }
+    }
+
+    /// Nothing of a room is owed any more.
+    fn pay(&mut self, known: &mut Known, (room, node): (RoomId, NodeId), is_directory: bool) {
+        let debts = self.debts.entry(room).or_default();
+        let debt = debts.entry(node).or_default();
+        let paid = Owed { met: is_directory, heads: None, records: None };
+        if debt.owed == paid && (debt.stored || !is_directory) {
+            return;
+        }
+        self.dirty.insert(room);
+        let row = is_directory.then_some(paid.clone());
+        if debt.stored || row.is_some() {
+            known.cx.change(Change::Owed { room, node, owed: row });
+        }
+        if is_directory {
+            *debt = Debt { owed: paid, stored: true };
+            return;
+        }
+        debts.remove(&node);
+        if debts.is_empty() {
+            self.debts.remove(&room);
+        }
+    }
+
+    /// The nodes that are to get something of a room by others, and what each has.
+    fn awaited(&self, known: &Known, group: Group, id: RoomId) -> BTreeMap<NodeId, Vec<Head>> {
+        let keys = known.keys_of(group);
+        let shown = keys.iter().flat_map(|key| known.directory.keys().shown_at(*key));
+        // And those that show that they follow, or were met: a key need not have vouchers.
+        let shown = shown.chain(known.cx.followers.of(group).iter().copied());
+        let shown = shown.chain(self.met(known, group));
+        let shown: BTreeSet<NodeId> = shown.collect();
+        let directory = known.cx.followers.directory(group).and_then(|room| self.debts.get(&room));
+        let away = |node: &NodeId| {
+            *node != known.cx.me && !known.cx.up.contains(node) && !known.cx.parted.has(*node)
+        };
+        let here = known.rooms.get(&id).map(|room| room.replica.logs.heads()).unwrap_or_default();
+        let mut awaited = BTreeMap::new();
+        for node in shown.into_iter().filter(away).take(CARRIED_NODES_MAX) {
+            let of_group = directory.and_then(|debts| debts.get(&node));
+            if !of_group.is_some_and(|debt| debt.owed.met) {
+                awaited.insert(node, with_own(node, &[], &here));
+                continue;
+            }
+            let debt = self.debts.get(&id).and_then(|debts| debts.get(&node));
+            let Some(Debt { owed, .. }) = debt else { continue };
+            if let Some(heads) = &owed.heads {
+                awaited.insert(node, with_own(node, heads, &here));
+            } else if owed.records.is_some() {
+                awaited.insert(node, here.clone());
+            }
+        }
+        awaited
+    }
+
+    // Handing over.
+
+    /// At every tick: goes on with rooms that have changed.
+    pub(super) fn hand_over(
+        &mut self,
+        known: &mut Known,
+        digests: &mut Digests,
+        records: &Records,
+    ) {
+        let now = known.cx.now.mono;
+        if now >= self.recheck {
+            self.recheck = now + CARRY_RECHECKED;
+            for group in known.cx.followers.groups() {
+                let rooms = digests.rooms_of(known, group);
+                self.dirty.extend(rooms);
+            }
+        }
+        let after = self.dirty.iter().filter(|room| self.last.is_none_or(|last| **room > last));
+        let mut rooms: Vec<RoomId> = after.copied().take(CARRY_ROOMS_AT_ONCE).collect();
+        if rooms.len() < CARRY_ROOMS_AT_ONCE {
+            let rest = CARRY_ROOMS_AT_ONCE - rooms.len();
+            rooms = self.dirty.iter().copied().take(rest).chain(rooms).collect();
+        }
+        self.last = rooms.last().copied();
+        for room in rooms {
+            if self.go_on_with(known, records, room) {
+                self.dirty.remove(&room);
+            }
+        }
+    }
+
+    /// Whether nothing is left to be done for a room.
+    fn go_on_with(&mut self, known: &mut Known, records: &Records, id: RoomId) -> bool {
+        let Some(room) = known.rooms.get(&id) else { return true };
+        let Some(group) = room.replica.record.seal.as_ref().map(|seal| seal.group) else {
+            return true;
+        };
+        if room.replica.record.ephemeral {
+            return true;
+        }
+        let awaited = self.awaited(known, group, id);
+        if awaited.is_empty() {
+            self.call_off(known, id);
+            return true;
+        }
+        let records = self.owed_records(known, records, (group, id), &awaited);
+        let mut done = true;
+        for carrier in self.carriers(known, group) {
+            let to = To { carrier, awaited: &awaited, records: &records };
+            done &= self.hand_to(known, (group, id), to);
+        }
+        done
+    }
+
+    /// The group's records that may be news to one of these nodes, where the room is the group's directory.
+    fn owed_records(
+        &self,
+        known: &Known,
+        records: &Records,
+        (group, id): (Group, RoomId),
+        awaited: &BTreeMap<NodeId, Vec<Head>>,
+    ) -> Vec<RecordAt> {
+        if known.cx.followers.directory(group) != Some(id) {
+            return Vec::new();
+        }
+        let debts = self.debts.get(&id);
+        let since = |node: &NodeId| {
+            let debt = debts.and_then(|debts| debts.get(node)).filter(|debt| debt.owed.met);
+            debt.map_or(Some(0), |debt| debt.owed.records)
+        };
+        let since = awaited.keys().filter_map(since).min();
+        since.map_or_else(Vec::new, |since| records.since(group, Stamp(since)))
+    }
+
+    /// Nobody is to get anything of it by others any more.
+    fn call_off(&mut self, known: &mut Known, room: RoomId) {
+        for (member, of_member) in &mut self.members {
+            if of_member.rooms.remove(&room).is_some() {
+                let nodes = Vec::new();
+                known.cx.send(*member, Message::Carrying(Carrying::Please { room, nodes }));
+            }
+        }
+    }
+
+    /// Connected members without the key that have room: those that have been there for longest.
+    fn carriers(&self, known: &Known, group: Group) -> Vec<NodeId> {
+        let (now, followers) = (known.cx.now.mono, known.cx.followers.of(group));
+        let may = |(node, member): &(&NodeId, &Member)| {
+            known.cx.up.contains(*node) && !followers.contains(*node) && now >= member.full_until
+        };
+        let mut members: Vec<(Duration, NodeId)> =
+            self.members.iter().filter(may).map(|(node, member)| (member.since, *node)).collect();
+        members.sort();
+        members.into_iter().take(CARRIERS).map(|(_, node)| node).collect()
+    }
+
+    /// Whether a carrier holds everything of a room.
+    fn hand_to(
+        &mut self,
+        known: &mut Known,
+        (group, id): (Group, RoomId),
+        To { carrier, awaited, records }: To<'_>,
+    ) -> bool {
+        let now = known.cx.now.mono;
+        let Some(member) = self.members.get_mut(&carrier) else { return true };
+        let nodes: BTreeSet<NodeId> = awaited.keys().copied().collect();
+        let asked = member.rooms.get_mut(&id).filter(|asked| asked.nodes == nodes);
+        let is_due = |asked: &Asked| asked.waits.is_none_or(|at| now >= at + CARRY_ASKED_AGAIN);
+        match asked {
+            Some(asked) if !is_due(asked) => false,
+            Some(Asked { holds: Some(holds), waits, .. }) => {
+                let handing = lacking(known, (group, id), holds, records);
+                *waits = handing.is_some().then_some(now);
+                let done = handing.is_none();
+                known.cx.effects.extend(handing.map(|handing| handing.to(carrier, id)));
+                done
+            }
+            Some(Asked { holds: None, .. }) | None => {
+                let waits = Some(now);
+                member.rooms.insert(id, Asked { nodes, waits, holds: None });
+                please(known, (group, id), (carrier, awaited));
+                false
+            }
+        }
+    }
+
+    /// A carrier says what it holds.
+    pub(super) fn on_holds(
+        &mut self,
+        known: &mut Known,
+        from: NodeId,
+        records: &Records,
+        (room, heads, full): (RoomId, &[Head], bool),
+    ) {
+        let Some(member) = self.members.get_mut(&from) else { return };
+        let Some(asked) = member.rooms.get_mut(&room) else { return };
+        let holds: BTreeMap<LogId, u64> = heads.iter().map(|head| (head.log, head.seq)).collect();
+        let moved = asked.holds.as_ref() != Some(&holds);
+        asked.holds = Some(holds);
+        self.dirty.insert(room);
+        if full {
+            // Another one is asked meanwhile.
+            member.full_until = known.cx.now.mono + CARRY_RECHECKED;
+            member.rooms.remove(&room);
+        } else if moved {
+            asked.waits = None;
+            self.go_on_with(known, records, room);
+        }
+    }
+}
+
+/// A record of a group.
+type RecordAt = (CollectionNumber, RecordKey, Stamp);
+
+/// A carrier, and what it is to hold.
+#[derive(Clone, Copy)]
+struct To<'a> {
+    carrier: NodeId,
+    awaited: &'a BTreeMap<NodeId, Vec<Head>>,
+    records: &'a [RecordAt],
+}
+
+/// The next things that a carrier is handed.
+enum Handing {
+    Entries(Vec<Span>),
+    Records(Space, CollectionNumber, Vec<RecordKey>),
+}
+
+impl Handing {
+    fn to(self, to: NodeId, room: RoomId) -> Effect {
+        match self {
+            Handing::Entries(spans) => Effect::HandOver { to, room, spans },
+            Handing::Records(space, collection, keys) => {
+                Effect::HandOverRecords { to, room, space, collection, keys }
+            }
+        }
+    }
+}
+
+/// What a node has: these, and its own entries as far as they are here.
+fn with_own(node: NodeId, heads: &[Head], here: &[Head]) -> Vec<Head> {
+    let others = heads.iter().filter(|head| head.log.author != node);
+    others.chain(here.iter().filter(|head| head.log.author == node)).copied().collect()
+}
+
+/// Writes a debt down, if the node that it is owed to is away. Of one that is there the next comparison brings it.
+fn keep(known: &mut Known, (room, node): (RoomId, NodeId), debt: &mut Debt) {
+    if debt.stored || !known.cx.up.contains(&node) {
+        debt.stored = true;
+        let owed = Some(debt.owed.clone());
+        known.cx.change(Change::Owed { room, node, owed });
+    }
+}
+
+fn please(
+    known: &mut Known,
+    (group, room): (Group, RoomId),
+    (carrier, awaited): (NodeId, &BTreeMap<NodeId, Vec<Head>>),
+) {
+    let Some(opener) = known.cx.followers.opener(group) else { return };
+    let mut left = CARRIED_HEADS_MAX;
+    let mut nodes = Vec::new();
+    for (node, heads) in awaited {
+        let pass = Token::carries(known.cx.mesh, opener, carrier, *node);
+        let heads: Vec<Head> = heads.iter().copied().take(left).collect();
+        left -= heads.len();
+        nodes.push(Awaited { node: *node, pass, heads });
+    }
+    known.cx.send(carrier, Message::Carrying(Carrying::Please { room, nodes }));
+}
+
+/// The things that a carrier does not hold: entries first. `None`: it holds all.
+fn lacking(
+    known: &Known,
+    (group, id): (Group, RoomId),
+    holds: &BTreeMap<LogId, u64>,
+    records: &[RecordAt],
+) -> Option<Handing> {
+    let heads = known.rooms.get(&id).map(|room| room.replica.logs.heads()).unwrap_or_default();
+    let spans = heads.into_iter().filter_map(|head| {
+        let after = holds.get(&head.log).copied().unwrap_or(0);
+        (head.seq > after).then_some(Span { log: head.log, after, upto: head.seq })
+    });
+    let spans: Vec<Span> = spans.take(SPANS_MAX).collect();
+    if !spans.is_empty() {
+        return Some(Handing::Entries(spans));
+    }
+    let is_held = |(collection, key, stamp): &&RecordAt| {
+        holds.get(&log_of_record(collection.0, *key)).is_some_and(|held| *held >= stamp.0)
+    };
+    let mut left = records.iter().filter(|record| !is_held(record)).peekable();
+    let (collection, _, _) = *left.peek()?;
+    let of_kind = left.filter(|(of, _, _)| of == collection);
+    let keys = of_kind.map(|(_, key, _)| *key).take(CARRIED_AT_ONCE_MAX).collect();
+    Some(Handing::Records(Space::Followers(group), *collection, keys))
+}

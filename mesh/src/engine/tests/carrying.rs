@@ -1,0 +1,366 @@
+//! Two nodes that are never up together, and a third one that carries between them what it cannot read.
+
+use super::{
+    pairs::Two,
+    room_records::{new_room, set, title},
+    shared::{making, plans, sharing},
+    world::{STEP, World},
+    *,
+};
+use crate::{
+    api::command::ShareAct,
+    limits::{CARRIED_FOR, CARRY_RECHECKED, CARRY_SHARES_MIN},
+    wire::{
+        carry::{Awaited, Carrying, Load},
+        message::Head,
+        seal::Token,
+    },
+};
+
+/// Ann is at the first node, Bob at the second; the third has the key of neither.
+const ANN: usize = 0;
+const BOB: usize = 1;
+const THIRD: usize = 2;
+/// Who is connected with whom.
+const ALL: [usize; 3] = [0, 0, 0];
+const BOB_AWAY: [usize; 3] = [0, 1, 0];
+const ANN_AWAY: [usize; 3] = [1, 0, 0];
+
+fn heard_from(world: &World, n: usize, texts: &[&str]) -> Vec<String> {
+    let heard = world.heard(n).into_iter();
+    heard.filter(|text| texts.contains(&text.as_str())).collect()
+}
+
+/// All that the third node has on its disk for a node that has handed it over, as bytes.
+fn carried(world: &World, of: usize) -> Vec<Vec<u8>> {
+    let of = world.nodes[of].engine.known.cx.me;
+    let loads = world.nodes[THIRD].loads().into_iter().filter(|(at, _)| at.of == of);
+    loads.map(|(_, load)| crate::wire::cbor::encode(&load)).collect()
+}
+
+#[test]
+fn what_one_writes_in_a_direct_room_reaches_the_other_by_a_third_alone() {
+    let (mut two, room) = Two::talking();
+    let (ann, bob) = (two.ann.clone(), two.bob.clone());
+    two.says(ANN, &ann, room, "together");
+    two.world.pass(STEP * 40);
+    assert!(carried(&two.world, ANN).is_empty(), "nobody is away");
+    two.world.meet(&BOB_AWAY);
+    two.says(ANN, &ann, room, "one");
+    two.says(ANN, &ann, room, "two");
+    two.world.pass(STEP * 30);
+    let held = carried(&two.world, ANN);
+    assert!(!held.is_empty(), "it is carried");
+    let shows =
+        |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|it| it == text.as_bytes());
+    assert!(!held.iter().any(|it| shows(it, "one") || shows(it, "together")), "and not readable");
+    two.world.meet(&ANN_AWAY);
+    two.world.pass(STEP * 30);
+    assert_eq!(heard_from(&two.world, BOB, &["one", "two"]), ["one", "two"]);
+    assert!(carried(&two.world, ANN).is_empty(), "he has said that he has it");
+    // And back.
+    two.says(BOB, &bob, room, "three");
+    two.world.pass(STEP * 30);
+    assert!(!carried(&two.world, BOB).is_empty());
+    two.world.meet(&BOB_AWAY);
+    two.world.pass(STEP * 30);
+    assert_eq!(heard_from(&two.world, ANN, &["three"]), ["three"]);
+    assert!(carried(&two.world, BOB).is_empty());
+    // What was carried is what they would have told each other.
+    two.world.meet(&ALL);
+    two.world.pass(STEP * 40);
+    let digest = |n: usize| {
+        let heads = &two.world.nodes[n].engine.known.rooms[&room].replica.logs;
+        heads.heads().into_iter().map(|head| (head.log, head.seq)).collect::<Vec<_>>()
+    };
+    let (mut here, mut there) = (digest(ANN), digest(BOB));
+    here.sort();
+    there.sort();
+    assert_eq!(here, there);
+    assert!(!two.world.has_room(THIRD, room));
+}
+
+#[test]
+fn a_direct_room_that_is_opened_while_the_other_is_away_comes_whole() {
+    let mut two = Two::new();
+    let ann = two.ann.clone();
+    two.world.meet(&BOB_AWAY);
+    let room = two.world.open(ANN, &ann, "bob").expect("he is known").room;
+    two.says(ANN, &ann, room, "hello");
+    two.world.pass(STEP * 60);
+    two.world.meet(&ANN_AWAY);
+    two.world.pass(STEP * 120);
+    assert!(two.world.has_room(BOB, room), "the pair's directory came first");
+    assert_eq!(heard_from(&two.world, BOB, &["hello"]), ["hello"]);
+    assert!(carried(&two.world, ANN).is_empty());
+}
+
+#[test]
+fn nothing_that_a_carrier_said_it_carries_is_lost_when_it_restarts() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    two.world.meet(&BOB_AWAY);
+    two.says(ANN, &ann, room, "kept");
+    two.world.pass(STEP * 30);
+    let before = carried(&two.world, ANN);
+    assert!(!before.is_empty());
+    // Ann's laptop is closed, and the third node restarts.
+    two.world.meet(&[1, 2, 0]);
+    two.world.restart(THIRD);
+    assert_eq!(carried(&two.world, ANN), before);
+    two.world.meet(&ANN_AWAY);
+    two.world.pass(STEP * 30);
+    assert_eq!(heard_from(&two.world, BOB, &["kept"]), ["kept"]);
+}
+
+#[test]
+fn what_was_written_alone_is_owed_after_a_restart_too() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.says(ANN, &ann, room, "together");
+    two.world.pass(STEP * 40);
+    // Nobody is there.
+    two.world.meet(&[0, 1, 2]);
+    two.says(ANN, &ann, room, "alone");
+    two.world.restart(ANN);
+    two.world.meet(&BOB_AWAY);
+    two.world.pass(STEP * 30);
+    let held = two.world.nodes[THIRD].loads();
+    assert!(!held.is_empty());
+    // And no more than that: the rest he has.
+    let brings = |load: &Load| matches!(load, Load::Run(run, _) if run.first == 1);
+    assert!(!held.values().any(brings), "{held:?}");
+    two.world.meet(&ANN_AWAY);
+    two.world.pass(STEP * 30);
+    assert_eq!(heard_from(&two.world, BOB, &["alone"]), ["alone"]);
+}
+
+const ANNS: KeyPrint = PRINTS[2];
+const BOBS: KeyPrint = PRINTS[3];
+
+/// They talk in this room while both are there, then each is away in turns.
+fn reaches(world: &mut World, (ann, bob): (&Caller, &Caller), room: RoomId) {
+    for (n, caller) in [(ANN, ann), (BOB, bob)] {
+        let caller = caller.clone();
+        let call = world.begin(n, Command::Join { caller, room });
+        world.carry();
+        world.pass(STEP * 20);
+        assert!(matches!(world.reply(n, call), Some(Ok(_))), "node {n}");
+    }
+    world.says(ANN, ann, room, "together").expect("it is written");
+    world.pass(STEP * 40);
+    assert_eq!(heard_from(world, BOB, &["together"]), ["together"]);
+    world.meet(&BOB_AWAY);
+    world.says(ANN, ann, room, "alone").expect("it is written");
+    world.pass(STEP * 30);
+    assert!(!carried(world, ANN).is_empty() && !world.has_room(THIRD, room));
+    world.meet(&ANN_AWAY);
+    world.pass(STEP * 30);
+    assert_eq!(heard_from(world, BOB, &["alone"]), ["alone"]);
+    assert!(carried(world, ANN).is_empty(), "he has said that he has it");
+}
+
+#[test]
+fn a_private_room_reaches_the_other_node_of_its_key_by_a_third_alone() {
+    let mut world = World::new(3);
+    let holders = world.presents(&[ANN, BOB]);
+    let room = world.makes(ANN, &holders[0], new_room("den", false, false));
+    reaches(&mut world, (&holders[0], &holders[1]), room);
+}
+
+/// Ann's shared room, which Bob has, too.
+fn sharing_world() -> (World, Caller, Caller, RoomId) {
+    let mut world = World::new(3);
+    world.link();
+    let ann = world.come(ANN, "ann", ANNS);
+    let bob = world.come(BOB, "bob", BOBS);
+    let made = world.ask(ANN, making(&ann, plans())).expect("she may");
+    let Outcome::Room(view) = made else { panic!("{made:?}") };
+    world.ask(ANN, sharing(&ann, view.room, "bob", ShareAct::Give)).expect("it is hers");
+    world.pass(STEP * 20);
+    (world, ann, bob, view.room)
+}
+
+#[test]
+fn a_shared_room_reaches_its_other_keys_by_a_third_alone() {
+    let (mut world, ann, bob, room) = sharing_world();
+    reaches(&mut world, (&ann, &bob), room);
+}
+
+#[test]
+fn records_of_a_sealed_room_reach_the_other_by_a_third_alone() {
+    let (mut world, ann, _, room) = sharing_world();
+    world.pass(STEP * 40);
+    world.meet(&BOB_AWAY);
+    world.ask(ANN, set(&ann, room, title("changed meanwhile"))).expect("it is hers");
+    world.pass(STEP * 30);
+    let held = carried(&world, ANN);
+    assert_eq!(held.len(), 1, "the record, and nothing else");
+    let readable = b"changed meanwhile";
+    assert!(!held[0].windows(readable.len()).any(|it| it == readable));
+    let records = |world: &World| {
+        let all = world.nodes[BOB].records();
+        all.iter().filter(|it| it.collection == crate::records::details::COLLECTION.number).count()
+    };
+    assert_eq!(records(&world), 0);
+    world.meet(&ANN_AWAY);
+    world.pass(STEP * 30);
+    assert_eq!(records(&world), 1);
+    assert!(carried(&world, ANN).is_empty(), "he has said that he has it");
+}
+
+/// Much time passes for all nodes alike.
+fn let_pass(world: &mut World, time: Duration) {
+    for node in &mut world.nodes {
+        node.now.mono += time;
+        node.now.wall_ms += u64::try_from(time.as_millis()).expect("it fits");
+        node.now.wall_us += u64::try_from(time.as_micros()).expect("it fits");
+    }
+    world.pass(STEP * 20);
+}
+
+/// Ann has written something that the third node carries for Bob; then she is away, too.
+fn left_with_the_third() -> (Two, RoomId) {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    two.world.meet(&BOB_AWAY);
+    two.says(ANN, &ann, room, "left");
+    two.world.pass(STEP * 30);
+    assert!(!carried(&two.world, ANN).is_empty());
+    two.world.meet(&[1, 2, 0]);
+    (two, room)
+}
+
+#[test]
+fn what_nobody_comes_for_is_carried_for_seven_days_and_no_longer() {
+    let (mut two, _) = left_with_the_third();
+    let_pass(&mut two.world, CARRIED_FOR - Duration::from_secs(60));
+    assert!(!carried(&two.world, ANN).is_empty(), "it is time yet");
+    let_pass(&mut two.world, Duration::from_secs(120));
+    assert!(carried(&two.world, ANN).is_empty());
+}
+
+#[test]
+fn nobody_has_it_dropped_who_is_not_the_one_that_it_is_for() {
+    let (mut two, room) = left_with_the_third();
+    let before = carried(&two.world, ANN);
+    let heads: Vec<Head> = {
+        let ann = &two.world.nodes[ANN].engine.known.rooms[&room];
+        ann.replica.logs.heads()
+    };
+    let bob = two.world.nodes[BOB].engine.known.cx.me;
+    // A member that says that it has all, that it is to be carried for Bob as far as that, and that no more is.
+    let liar = identity(9).node_id();
+    let awaited = Awaited { node: bob, pass: Token([7; 16]), heads: heads.clone() };
+    for word in [
+        Carrying::Has { room, heads: heads.clone() },
+        Carrying::Please { room, nodes: vec![awaited] },
+        Carrying::Please { room, nodes: Vec::new() },
+    ] {
+        let message = Message::Carrying(word);
+        two.world.nodes[THIRD].give(Input::Message { from: liar, message });
+    }
+    assert_eq!(carried(&two.world, ANN), before);
+    // Nor does one that offers it learn who has it.
+    let offers = Message::Carrying(Carrying::Offers(vec![(room, Token([7; 16]))]));
+    two.world.nodes[BOB].give(Input::PeerUp(liar));
+    two.world.nodes[BOB].effects.clear();
+    two.world.nodes[BOB].give(Input::Message { from: liar, message: offers });
+    let told = |it: &Effect| matches!(it, Effect::Send { message: Message::Carrying(_), .. });
+    assert!(!two.world.nodes[BOB].effects.iter().any(told));
+    two.world.nodes[BOB].give(Input::PeerDown(liar));
+    two.world.meet(&ANN_AWAY);
+    two.world.pass(STEP * 30);
+    assert_eq!(heard_from(&two.world, BOB, &["left"]), ["left"]);
+}
+
+/// The third node with so much room for all of `--carry`.
+fn with_room(world: &mut World, bytes: u64) {
+    let third = &mut world.nodes[THIRD].engine;
+    third.known.config.carry = bytes;
+    third.carrying = crate::engine::carrying::Carrying::new(bytes / 2);
+}
+
+#[test]
+fn a_carrier_takes_no_more_than_its_bound_and_says_so() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    let share = 4_096;
+    with_room(&mut two.world, 2 * CARRY_SHARES_MIN * share);
+    two.world.meet(&BOB_AWAY);
+    for n in 0..12 {
+        two.says(ANN, &ann, room, &format!("{n}"));
+    }
+    two.world.pass(STEP * 30);
+    let bytes: usize = carried(&two.world, ANN).iter().map(Vec::len).sum();
+    assert!(bytes > 0 && (bytes as u64) < share, "{bytes}");
+    let full = two.world.told_to.iter().filter(|(to, bytes)| {
+        let message = Message::decode(bytes).expect("it was sent");
+        let Message::Carrying(Carrying::Holds { full, .. }) = message else { return false };
+        *to == ANN && full
+    });
+    assert!(full.count() > 0, "it says so");
+    // What it holds is the beginning, so that he can take it in.
+    two.world.meet(&ANN_AWAY);
+    two.world.pass(STEP * 30);
+    let heard = two.world.heard(BOB);
+    assert!(heard.contains(&"0".to_owned()) && !heard.contains(&"11".to_owned()), "{heard:?}");
+    // There is room again.
+    two.world.meet(&BOB_AWAY);
+    two.world.pass(CARRY_RECHECKED + STEP * 30);
+    two.world.meet(&ANN_AWAY);
+    two.world.pass(STEP * 30);
+    assert!(two.world.heard(BOB).len() > heard.len());
+}
+
+#[test]
+fn a_member_that_fills_its_share_leaves_others_theirs() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    with_room(&mut two.world, 2 * CARRY_SHARES_MIN * 16_384);
+    let liar = identity(9).node_id();
+    let nobody = identity(8).node_id();
+    for n in 0..=255 {
+        let awaited = Awaited { node: nobody, pass: Token([7; 16]), heads: Vec::new() };
+        let word = Carrying::Please { room: RoomId([n; 16]), nodes: vec![awaited] };
+        let message = Message::Carrying(word);
+        two.world.nodes[THIRD].give(Input::Message { from: liar, message });
+    }
+    let asked = two.world.nodes[THIRD].rows.iter();
+    let asked = asked.filter(|row| matches!(row, Change::Carriage { of, .. } if *of == liar));
+    assert!(asked.count() < 64, "its share is full");
+    two.world.meet(&BOB_AWAY);
+    two.says(ANN, &ann, room, "others");
+    two.world.pass(STEP * 30);
+    assert!(!carried(&two.world, ANN).is_empty());
+}
+
+#[test]
+fn a_carrier_that_says_that_it_carries_and_does_not_loses_nothing_for_ever() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    two.world.meet(&[0, 1, 2]);
+    let liar = identity(9).node_id();
+    two.world.nodes[ANN].give(Input::PeerUp(liar));
+    two.says(ANN, &ann, room, "lost on the way");
+    two.world.pass(STEP * 20);
+    let heads: Vec<Head> = {
+        let ann = &two.world.nodes[ANN].engine.known.rooms[&room];
+        ann.replica.logs.heads()
+    };
+    let message = Message::Carrying(Carrying::Holds { room, heads, full: false });
+    two.world.nodes[ANN].give(Input::Message { from: liar, message });
+    two.world.nodes[ANN].give(Input::PeerDown(liar));
+    // The third one is asked all the same.
+    two.world.meet(&BOB_AWAY);
+    two.world.pass(STEP * 30);
+    assert!(!carried(&two.world, ANN).is_empty());
+    two.world.meet(&ANN_AWAY);
+    two.world.pass(STEP * 30);
+    assert_eq!(heard_from(&two.world, BOB, &["lost on the way"]), ["lost on the way"]);
+}

@@ -1,0 +1,41 @@
+//! Bounds of carrying for nodes that are never up together (`docs/decisions/carrying.md`).
+
+use std::time::Duration;
+
+/// For how long something is carried, by the carrier's clock: a holiday, and no archive.
+pub const CARRIED_FOR: Duration = Duration::from_hours(7 * 24);
+/// Members that a node asks to carry at a time: with two, one that lies or breaks loses nothing.
+pub const CARRIERS: usize = 2;
+/// A node looks so often what it has to hand over.
+pub const CARRY_EVERY: Duration = Duration::from_secs(1);
+/// A carrier that does not answer is asked again after so long; so is a node that was offered something.
+pub const CARRY_ASKED_AGAIN: Duration = Duration::from_secs(5);
+/// All rooms are looked at so often: a node may have been shown a key meanwhile, or a carrier have room again.
+pub const CARRY_RECHECKED: Duration = Duration::from_secs(60);
+/// Rooms that a node looks at in one go, of those that have changed.
+pub const CARRY_ROOMS_AT_ONCE: usize = 256;
+/// Nodes for which one room of one node is carried: those with the keys of a room are few.
+pub const CARRIED_NODES_MAX: usize = 64;
+/// Heads that a carrier remembers of one room of one node, of all nodes together: 64 nodes with 64 logs.
+pub const CARRIED_HEADS_MAX: usize = 4_096;
+/// Rooms that a carrier offers in one message.
+pub const CARRY_OFFERS_MAX: usize = 256;
+/// Things in one message of what is carried: each is a run or a record.
+pub const CARRIED_AT_ONCE_MAX: usize = 512;
+/// Each thing that is carried, and each room, counts as so many bytes more: for its rows and its head in memory.
+pub const CARRIED_OVERHEAD_BYTES: u64 = 512;
+/// Members among whom the room for rooms is divided at the least: of few members each still leaves some to those who come.
+pub const CARRY_SHARES_MIN: u64 = 4;
+/// Things that one node carries: some 200 bytes of memory each.
+pub const CARRIED_MAX: u64 = 262_144;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_are_those_of_the_page() {
+        assert_eq!(CARRIED_FOR, Duration::from_secs(7 * 24 * 3_600));
+        assert_eq!((CARRIERS, CARRIED_NODES_MAX, CARRIED_HEADS_MAX), (2, 64, 4_096));
+    }
+}
