@@ -3,6 +3,8 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use crate::session::rates::Rate;
+
 /// The longest frame of a client in bytes, the newline of a line included, in any dialect: a connection may have to hold
 /// one. Dialects may allow less.
 pub const FRAME_BYTES_MAX: usize = 1_048_576;
@@ -46,6 +48,13 @@ pub const SEARCH_PAGE_DEFAULT: usize = 20;
 pub const CALLS_IN_FLIGHT_MAX: usize = 64;
 /// Contents these may hold together.
 pub const CALL_BYTES_MAX: usize = 1024 * 1024;
+/// Frames of all clients together that have shown no key and are heard at a [`Pace`](crate::session::pace::Pace), without the first
+/// [`STRANGER_FRAMES_UNCOUNTED`] of each: those who show their key as they should do not wait for others. Some 0.2 ms each.
+pub const PACE_OF_STRANGERS: Rate = Rate { burst: 64, per_minute: 200 * 60 };
+/// See [`PACE_OF_STRANGERS`].
+pub const STRANGER_FRAMES_UNCOUNTED: u32 = 4;
+/// Keys whose frames are counted; of more the one that said nothing for longest is forgotten.
+pub const KEYS_PACED_MAX: usize = 4_096;
 /// Replies that a client has not taken yet; past this nothing more is read from it.
 pub const REPLY_BYTES_MAX: usize = 256 * 1024;
 

@@ -45,6 +45,7 @@ use crate::{
     session::{
         ask::Ask,
         attach::ShowKey,
+        pace::Paced,
         party::Party,
         rules::Rules,
         seat::{Seat, Step, Then},
@@ -70,7 +71,7 @@ pub use callbacks::{Callback, CallbackError};
 pub use credentials::Credential;
 
 /// Above every key there is: a request that shows none sees public rooms only.
-const NOBODY: KeyPrint = KeyPrint([0xff; 16]);
+pub(crate) const NOBODY: KeyPrint = KeyPrint([0xff; 16]);
 
 /// Reads on blocking threads, so many at once.
 #[derive(Clone, Debug)]
@@ -317,6 +318,12 @@ impl Desk {
     #[must_use]
     pub fn network(&self, peer: Peer, headers: &HeaderMap) -> IpAddr {
         address::neighbourhood(address::client(peer.0, headers, &self.config().trusted_proxies))
+    }
+
+    /// How much was heard of a connection whose socket is its dialect's own.
+    #[must_use]
+    pub fn paced(&self) -> Paced {
+        self.office.rules.paced(Instant::now())
     }
 
     /// The schedules of keys that this node sees to.
