@@ -369,6 +369,12 @@ pub const REPLAYS_PER_MINUTE: u32 = 30;
 pub const REPLAYS_OF_STRANGERS_PER_MINUTE: u32 = 60;
 /// The same as [`REPLAYS_AT_ONCE`] of those who show no key: they hold nobody else up.
 pub const REPLAYS_OF_STRANGERS: usize = 4;
+/// And of one network that is not this machine: others find a place.
+pub const REPLAYS_OF_NETWORK: usize = 1;
+/// And how many of one network are begun in a minute: half of those of all.
+pub const REPLAYS_OF_NETWORK_PER_MINUTE: Rate = Rate { burst: 30, per_minute: 30 };
+/// Networks whose replays are counted; of more the one that was counted longest ago is forgotten.
+pub const REPLAY_NETWORKS_MAX: usize = 4_096;
 /// A chunk of a file that nobody takes for so long ends it: a client that stands still keeps no place.
 pub const REPLAY_TAKEN_WITHIN: Duration = Duration::from_secs(30);
 /// Replays that were begun in parts, and may be gone on with: of more, the oldest is played again from its beginning.

@@ -145,6 +145,8 @@ struct Visit {
     party: Arc<Party>,
     /// The way to detach its agent, if it is one.
     mesh: Option<Arc<dyn Mesh>>,
+    /// Of a stranger, if it is known.
+    network: Option<IpAddr>,
 }
 
 impl std::fmt::Debug for Visit {
@@ -202,7 +204,20 @@ impl Visitor {
 
     /// A party that is detached elsewhere, if it is an agent.
     fn of(party: Arc<Party>) -> Visitor {
-        Visitor(Arc::new(Visit { party, mesh: None }))
+        Visitor(Arc::new(Visit { party, mesh: None, network: None }))
+    }
+
+    /// The same stranger, who asks from this network ([`Desk::network`]): those of one share what strangers have, if it is not this
+    /// machine.
+    #[must_use]
+    pub fn at(self, network: IpAddr) -> Visitor {
+        let network = Some(network).filter(|network| !network.is_loopback());
+        Visitor(Arc::new(Visit { party: self.party(), mesh: None, network }))
+    }
+
+    /// See [`Visitor::at`].
+    pub(crate) fn network(&self) -> Option<IpAddr> {
+        self.0.network
     }
 
     pub(crate) fn party(&self) -> Arc<Party> {
@@ -378,7 +393,8 @@ impl Desk {
 
     async fn attach_now(&self, call: Attach) -> Result<Visitor, Refusal> {
         let party = self.party(call).await?;
-        Ok(Visitor(Arc::new(Visit { party, mesh: Some(self.office.mesh.clone()) })))
+        let mesh = Some(self.office.mesh.clone());
+        Ok(Visitor(Arc::new(Visit { party, mesh, network: None })))
     }
 
     async fn party(&self, call: Attach) -> Result<Arc<Party>, Refusal> {
