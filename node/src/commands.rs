@@ -14,6 +14,7 @@ mod members;
 mod node_args;
 mod output;
 mod running;
+mod service;
 mod status;
 mod tokens;
 mod up;
@@ -52,6 +53,8 @@ enum Command {
     #[command(subcommand)]
     Agents(agents::Agents),
     Import(Box<import::Import>),
+    #[command(subcommand)]
+    Service(service::Service),
     Members(members::Members),
     Expel(members::Expel),
     Retire(members::Retire),
@@ -85,6 +88,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Finder(finder) => finder.run(),
         Command::Agents(agents) => agents.run(),
         Command::Import(import) => import.run(),
+        Command::Service(service) => service.run(),
         Command::Members(members) => members.run(),
         Command::Expel(expel) => expel.run(),
         Command::Retire(retire) => retire.run(),

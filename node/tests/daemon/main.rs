@@ -25,6 +25,7 @@ mod reach;
 mod reading;
 mod search;
 mod secret;
+mod service;
 mod stopping;
 mod story;
 mod tokens;

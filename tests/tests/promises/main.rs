@@ -4,6 +4,8 @@ mod bench;
 mod conformance;
 mod end_to_end;
 mod examples;
+mod installer;
+mod pasted;
 mod scenarios;
 mod simulation;
 mod tree;

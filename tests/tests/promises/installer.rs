@@ -1,0 +1,183 @@
+//! A release that `.ci/release` makes of programs that are there, and the installer, which refuses any changed byte of it.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use tempfile::TempDir;
+
+use crate::tree::root;
+
+/// In the place of each program: it says which it is, and writes a man page and completions.
+const PROGRAM: &str = r##"#!/bin/sh
+name=$(basename "$0")
+case $1 in
+    man) echo ".TH $name" >"$2/$name.1" ;;
+    completions) echo "# $name in $2" ;;
+    *) echo "$name 0" ;;
+esac
+"##;
+
+/// A release, and the keys of two people: one may sign it.
+struct Release {
+    dir: TempDir,
+}
+
+impl Release {
+    /// `None` where a program is missing that the tests need not have.
+    fn made(steps: &[&str]) -> Option<Release> {
+        for program in ["ssh-keygen", "tar", "gzip", "sha256sum", "bash"] {
+            let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+            if !found.is_ok_and(|output| output.status.success()) {
+                eprintln!("skipped: there is no {program} here");
+                return None;
+            }
+        }
+        let release = Release { dir: tempfile::tempdir().expect("there is room") };
+        let bin = release.path("programs");
+        fs::create_dir(&bin).expect("there is room");
+        for program in ["clawmeshd", "clawmesh", "clawmesh-testnet"] {
+            fs::write(bin.join(program), PROGRAM).expect("there is room");
+            let rights = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(bin.join(program), rights).expect("it is ours");
+        }
+        for person in ["maker", "stranger"] {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", person, "-f"]);
+            let made = keygen.arg(release.path(person)).status().expect("it can be run");
+            assert!(made.success());
+        }
+        let key = fs::read_to_string(release.path("maker.pub")).expect("a public key");
+        let line = format!("release@clawmesh namespaces=\"clawmesh-release\" {key}");
+        fs::write(release.path("signers"), line).expect("there is room");
+        release.step("maker", steps);
+        Some(release)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn step(&self, signer: &str, steps: &[&str]) {
+        let mut command = Command::new("bash");
+        command.arg(root().join(".ci/release")).args(steps);
+        command.env("OUT", self.path("out")).env("BIN", self.path("programs"));
+        command.env("SIGN_KEY", self.path(signer)).env_remove("TARGET");
+        let Output { status, stdout, stderr } = command.output().expect("there is bash");
+        let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+        assert!(status.success(), "{steps:?}: {out}{err}");
+    }
+
+    fn install(&self, more: &[&str]) -> Output {
+        let mut command = Command::new("sh");
+        command.arg(root().join("packaging/install.sh")).arg("--from").arg(self.path("out"));
+        command.arg("--to").arg(self.path("prefix")).args(["--target", "x86_64-unknown-linux-gnu"]);
+        command.args(more).output().expect("there is sh")
+    }
+
+    fn signed(&self) -> Vec<String> {
+        vec!["--signers".to_owned(), self.path("signers").display().to_string()]
+    }
+
+    fn installs(&self) -> Result<(), String> {
+        let signed = self.signed();
+        let words: Vec<&str> = signed.iter().map(String::as_str).collect();
+        self.result(&words)
+    }
+
+    fn result(&self, more: &[&str]) -> Result<(), String> {
+        let output = self.install(more);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(()) } else { Err(error) }
+    }
+
+    fn is_installed(&self) -> bool {
+        self.path("prefix").exists()
+    }
+}
+
+/// The file with one bit of one byte turned round.
+fn changed(bytes: &[u8], at: usize) -> Vec<u8> {
+    let mut changed = bytes.to_vec();
+    changed[at] ^= 1;
+    changed
+}
+
+#[test]
+fn a_release_is_installed_and_one_changed_byte_of_it_is_not() {
+    let Some(release) = Release::made(&["stage", "tar", "manifest", "sign"]) else { return };
+    let out = release.path("out");
+    let tar = the_archive(&out);
+    let (manifest, signature) = (out.join("MANIFEST"), out.join("MANIFEST.sig"));
+    for file in [&tar, &manifest, &signature] {
+        let bytes = fs::read(file).expect("it is there");
+        let last = bytes.len() - 1;
+        // The frame around a signature is no part of it.
+        let places = [last / 4, last / 3, last / 2, last * 2 / 3];
+        let ends = if file == &signature { vec![] } else { vec![0, 1, 4, last - 1, last] };
+        for at in places.into_iter().chain(ends) {
+            fs::write(file, changed(&bytes, at)).expect("it is ours");
+            let refused = release.installs();
+            assert!(refused.is_err(), "byte {at} of {}", file.display());
+            assert!(!release.is_installed(), "byte {at} of {}", file.display());
+        }
+        let cut = &bytes[..last];
+        fs::write(file, cut).expect("it is ours");
+        if file != &signature {
+            assert!(release.installs().is_err(), "{} without its last byte", file.display());
+        }
+        fs::remove_file(file).expect("it is ours");
+        assert!(release.installs().is_err(), "{} is not there", file.display());
+        fs::write(file, bytes).expect("it is ours");
+    }
+    assert!(!release.is_installed());
+    assert_eq!(release.installs(), Ok(()));
+    let program = release.path("prefix/bin/clawmeshd");
+    let said = Command::new(&program).arg("--version").output().expect("it can be run");
+    assert_eq!(String::from_utf8_lossy(&said.stdout), "clawmeshd 0\n");
+    assert!(release.path("prefix/share/man/man1/clawmesh.1.gz").exists());
+}
+
+#[test]
+fn only_a_signer_that_is_named_makes_a_release() {
+    let Some(release) = Release::made(&["stage", "tar", "manifest", "sign"]) else { return };
+    release.step("stranger", &["sign"]);
+    let refused = release.installs().expect_err("a stranger signed it");
+    assert!(refused.contains("not signed by release@clawmesh"), "{refused}");
+    let refused = release.result(&[]).expect_err("nobody is named");
+    assert!(refused.contains("--signers FILE"), "{refused}");
+    // A signature of the right one for something else is none.
+    fs::remove_file(release.path("out/MANIFEST.sig")).expect("it is ours");
+    let mut sign = Command::new("ssh-keygen");
+    sign.args(["-q", "-Y", "sign", "-n", "file", "-f"]).arg(release.path("maker"));
+    assert!(sign.arg(release.path("out/MANIFEST")).status().expect("it can be run").success());
+    assert!(release.installs().is_err(), "signed for another purpose");
+    assert!(!release.is_installed());
+    // Bytes that a manifest does not name are refused without a signature, too.
+    let archive = the_archive(&release.path("out"));
+    let bytes = fs::read(&archive).expect("it is there");
+    fs::write(&archive, changed(&bytes, bytes.len() / 2)).expect("it is ours");
+    let refused = release.result(&["--unsigned"]).expect_err("another archive");
+    assert!(refused.contains("is not the one of the manifest"), "{refused}");
+    fs::write(&archive, bytes).expect("it is ours");
+    assert_eq!(release.result(&["--unsigned"]), Ok(()));
+}
+
+fn the_archive(out: &Path) -> PathBuf {
+    let version = crate::tree::table(&root().join("Cargo.toml"));
+    let version = version["workspace"]["package"]["version"].as_str().expect("a version");
+    out.join(format!("clawmesh-{version}-x86_64-unknown-linux-gnu.tar.gz"))
+}
+
+#[test]
+fn the_same_programs_make_the_same_archive() {
+    let Some(release) = Release::made(&["stage", "tar"]) else { return };
+    let archive = the_archive(&release.path("out"));
+    let once = fs::read(&archive).expect("it is there");
+    fs::remove_file(&archive).expect("it is ours");
+    release.step("maker", &["stage", "tar"]);
+    assert!(fs::read(&archive).expect("it is there") == once, "the archives differ");
+}
