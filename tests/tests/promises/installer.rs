@@ -27,15 +27,7 @@ struct Release {
 }
 
 impl Release {
-    /// `None` where a program is missing that the tests need not have.
-    fn made(steps: &[&str]) -> Option<Release> {
-        for program in ["ssh-keygen", "tar", "gzip", "sha256sum", "bash"] {
-            let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
-            if !found.is_ok_and(|output| output.status.success()) {
-                eprintln!("skipped: there is no {program} here");
-                return None;
-            }
-        }
+    fn made(steps: &[&str]) -> Release {
         let release = Release { dir: tempfile::tempdir().expect("there is room") };
         let bin = release.path("programs");
         fs::create_dir(&bin).expect("there is room");
@@ -54,7 +46,7 @@ impl Release {
         let line = format!("release@clawmesh namespaces=\"clawmesh-release\" {key}");
         fs::write(release.path("signers"), line).expect("there is room");
         release.step("maker", steps);
-        Some(release)
+        release
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -99,6 +91,15 @@ impl Release {
     }
 }
 
+/// A program that the tests need not have; `.ci/run` sees to it that there are all.
+fn missing() -> Option<&'static str> {
+    let is_missing = |program: &&str| {
+        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+        !found.is_ok_and(|output| output.status.success())
+    };
+    ["ssh-keygen", "tar", "gzip", "sha256sum", "bash"].into_iter().find(is_missing)
+}
+
 /// The file with one bit of one byte turned round.
 fn changed(bytes: &[u8], at: usize) -> Vec<u8> {
     let mut changed = bytes.to_vec();
@@ -108,7 +109,11 @@ fn changed(bytes: &[u8], at: usize) -> Vec<u8> {
 
 #[test]
 fn a_release_is_installed_and_one_changed_byte_of_it_is_not() {
-    let Some(release) = Release::made(&["stage", "tar", "manifest", "sign"]) else { return };
+    if let Some(program) = missing() {
+        eprintln!("skipped: there is no {program} here");
+        return;
+    }
+    let release = Release::made(&["stage", "tar", "manifest", "sign"]);
     let out = release.path("out");
     let tar = the_archive(&out);
     let (manifest, signature) = (out.join("MANIFEST"), out.join("MANIFEST.sig"));
@@ -143,7 +148,11 @@ fn a_release_is_installed_and_one_changed_byte_of_it_is_not() {
 
 #[test]
 fn only_a_signer_that_is_named_makes_a_release() {
-    let Some(release) = Release::made(&["stage", "tar", "manifest", "sign"]) else { return };
+    if let Some(program) = missing() {
+        eprintln!("skipped: there is no {program} here");
+        return;
+    }
+    let release = Release::made(&["stage", "tar", "manifest", "sign"]);
     release.step("stranger", &["sign"]);
     let refused = release.installs().expect_err("a stranger signed it");
     assert!(refused.contains("not signed by release@clawmesh"), "{refused}");
@@ -174,10 +183,55 @@ fn the_archive(out: &Path) -> PathBuf {
 
 #[test]
 fn the_same_programs_make_the_same_archive() {
-    let Some(release) = Release::made(&["stage", "tar"]) else { return };
+    if let Some(program) = missing() {
+        eprintln!("skipped: there is no {program} here");
+        return;
+    }
+    let release = Release::made(&["stage", "tar"]);
     let archive = the_archive(&release.path("out"));
     let once = fs::read(&archive).expect("it is there");
     fs::remove_file(&archive).expect("it is ours");
     release.step("maker", &["stage", "tar"]);
     assert!(fs::read(&archive).expect("it is there") == once, "the archives differ");
+}
+
+#[test]
+fn a_package_brings_unit_settings_man_pages_and_completions() {
+    for program in ["dpkg-deb", "ssh-keygen"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            eprintln!("skipped: there is no {program} here");
+            return;
+        }
+    }
+    let release = Release::made(&["stage", "deb"]);
+    let package = fs::read_dir(release.path("out")).expect("a folder").find_map(|entry| {
+        let path = entry.expect("an entry").path();
+        path.extension().is_some_and(|kind| kind == "deb").then_some(path)
+    });
+    let package = package.expect("a package");
+    let dpkg = |arguments: &[&str]| {
+        let output = Command::new("dpkg-deb").args(arguments).arg(&package).output();
+        String::from_utf8(output.expect("it can be run").stdout).expect("text")
+    };
+    let listed = dpkg(&["--contents"]);
+    let expect = [
+        ("-rwxr-xr-x root/root", "./usr/bin/clawmeshd"),
+        ("-rwxr-xr-x root/root", "./usr/bin/clawmesh"),
+        ("-rw-r--r-- root/root", "./usr/lib/systemd/system/clawmeshd.service"),
+        ("-rw-r--r-- root/root", "./usr/share/man/man1/clawmeshd.1.gz"),
+        ("-rw-r--r-- root/root", "./usr/share/bash-completion/completions/clawmesh"),
+        ("-rw-r--r-- root/root", "./usr/share/zsh/vendor-completions/_clawmeshd"),
+        ("-rw-r--r-- root/root", "./usr/share/fish/vendor_completions.d/clawmesh.fish"),
+        // It may hold a ticket.
+        ("-rw------- root/root", "./etc/clawmesh/clawmeshd.env"),
+    ];
+    for (rights, file) in expect {
+        let found = |line: &str| line.starts_with(rights) && line.ends_with(&format!(" {file}"));
+        assert!(listed.lines().any(found), "{rights} {file}:\n{listed}");
+    }
+    let unit =
+        fs::read_to_string(release.path("out/stage/usr/lib/systemd/system/clawmeshd.service"));
+    let unit = unit.expect("the unit is staged");
+    assert!(unit.contains("\nExecStart=/usr/bin/clawmeshd up\n"), "{unit}");
+    assert!(dpkg(&["--info"]).contains("Depends: libc6 (>= 2.31)"), "the glibc of Debian 11");
 }

@@ -144,7 +144,8 @@ struct Reader {
     beside: Vec<Beside>,
     /// The standard output of the block before.
     printed: String,
-    skipped: Vec<String>,
+    /// Lines, and why.
+    skipped: Vec<(usize, String)>,
 }
 
 impl Reader {
@@ -172,7 +173,7 @@ impl Reader {
     }
 
     /// Runs every block, and says which it did not.
-    fn pastes_all(mut self) -> Vec<String> {
+    fn pastes_all(mut self) -> Vec<(usize, String)> {
         let page = read(&root().join(self.page));
         let blocks = blocks(&page);
         assert!(blocks.len() > 5, "the blocks of {} were found", self.page);
@@ -191,8 +192,7 @@ impl Reader {
             None => self.lacks(&block),
         };
         if let Some(why) = why {
-            eprintln!("skipped: {}, line {}: {why}", self.page, block.line);
-            self.skipped.push(why.to_owned());
+            self.skipped.push((block.line, why.to_owned()));
         } else if block.said.starts_with("until Ctrl-C") {
             self.starts(block);
         } else {
@@ -316,6 +316,12 @@ fn client() -> PathBuf {
     client
 }
 
+/// Those that the page itself marks; a machine may lack a program besides.
+fn marked(skipped: &[(usize, String)]) -> Vec<&str> {
+    let all = skipped.iter().map(|(_, why)| why.as_str());
+    all.filter(|why| !["needs curl", "needs Python"].contains(why)).collect()
+}
+
 #[test]
 fn the_commands_of_the_readme_work_as_they_stand() {
     let page = blocks(&read(&root().join("README.md")));
@@ -323,30 +329,33 @@ fn the_commands_of_the_readme_work_as_they_stand() {
     let started = "cargo run --release --bin clawmeshd -- up";
     assert_eq!(first, [started, "cargo test --workspace --locked"], "a node, then the tests");
     let _alone = machine();
-    let mut skipped = Reader::of("README.md").pastes_all();
-    skipped.retain(|why| !["needs curl", "needs Python"].contains(&why.as_str()));
+    let skipped = Reader::of("README.md").pastes_all();
+    for (line, why) in &skipped {
+        eprintln!("skipped: README.md, line {line}: {why}");
+    }
     let expect = [
         "builds and tests everything",
         "needs Claude Code",
         "needs a terminal",
         "starts three nodes more",
     ];
-    assert_eq!(skipped, expect);
+    assert_eq!(marked(&skipped), expect);
 }
 
 #[test]
 fn the_commands_of_the_page_of_agents_work_as_they_stand() {
     let _alone = machine();
-    let mut skipped = Reader::of("docs/agents.md").pastes_all();
-    skipped.retain(|why| why != "needs curl");
-    assert_eq!(skipped, ["asks its user"]);
+    let skipped = Reader::of("docs/agents.md").pastes_all();
+    for (line, why) in &skipped {
+        eprintln!("skipped: docs/agents.md, line {line}: {why}");
+    }
+    assert_eq!(marked(&skipped), ["asks its user"]);
 }
 
 /// Words of a command line, as far as pages have them. `None`: a sign that ends a command.
 fn words(line: &str) -> Vec<Option<String>> {
     let (mut found, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    let mut signs = line.chars().peekable();
-    while let Some(sign) = signs.next() {
+    for sign in line.chars() {
         match (quote, sign) {
             (Some(open), _) if open == sign => quote = None,
             (Some(_), _) => word.get_or_insert_default().push(sign),
@@ -381,12 +390,7 @@ fn commands(text: &str) -> Vec<Vec<String>> {
 
 /// The commands of a page for models: of its blocks, and of the code in its lines.
 fn commands_of(page: &str) -> Vec<Vec<String>> {
-    let mut found: Vec<Vec<String>> = Vec::new();
-    let blocks = blocks(page);
-    for block in &blocks {
-        let text = block.text.replace("\\\n", " ");
-        found.extend(text.lines().flat_map(commands));
-    }
+    let mut found = commands_of_blocks(page);
     let mut code = false;
     for line in page.lines() {
         let fence = line.trim_start().starts_with("```");
@@ -396,6 +400,12 @@ fn commands_of(page: &str) -> Vec<Vec<String>> {
         }
     }
     found
+}
+
+/// Those of its blocks alone.
+fn commands_of_blocks(page: &str) -> Vec<Vec<String>> {
+    let texts = blocks(page).into_iter().map(|block| block.text.replace("\\\n", " "));
+    texts.flat_map(|text| text.lines().flat_map(commands).collect::<Vec<_>>()).collect()
 }
 
 /// Parses a command line, without running it: help that is asked for after all of its words comes only if each
@@ -439,6 +449,17 @@ fn every_command_that_models_are_told_of_exists() {
             assert_eq!(understood, Ok(()), "{page}");
         }
     }
+    let (mut unknown, mut count) = (Vec::new(), 0);
+    for page in files(&root(), "md") {
+        for words in commands_of_blocks(&read(&page)) {
+            count += 1;
+            if let Err(error) = is_understood(of(&words[0]), &words) {
+                unknown.push(format!("{}: {error}", page.display()));
+            }
+        }
+    }
+    assert!(count > 50, "the commands of all pages were found: {count}");
+    assert!(unknown.is_empty(), "{unknown:#?}");
     let wrong = |text: &str| {
         let words = &commands(text)[0];
         is_understood(of(&words[0]), words).is_err()
