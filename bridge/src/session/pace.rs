@@ -21,7 +21,7 @@ pub struct Pace {
     /// Of all connections of one key.
     pub of_key: Rate,
     /// Of a connection that has shown none. All of these together have
-    /// [`PACE_OF_STRANGERS`](crate::limits::PACE_OF_STRANGERS), too.
+    /// [`PACE_OF_STRANGERS`], too.
     pub of_stranger: Rate,
 }
 
