@@ -18,7 +18,7 @@ use mesh::{
     records::{
         agent_files::AgentFile,
         details::Details,
-        files::FileView,
+        files::{FileView, ReplacedFile},
         profile::Profile,
         schedules::{JobView, RunView, WantedJobs, WantedRuns},
         threads::ThreadFact,
@@ -176,6 +176,17 @@ pub trait Reads: Send + Sync + 'static {
     /// One of them.
     fn file(&self, room: RoomId, path: &str) -> Result<Option<FoundFile>, ReadError>;
 
+    /// States of files of a room that newer ones have replaced, as far as they are here: by path, the latest first.
+    fn replaced_files(&self, room: RoomId) -> Result<Vec<ReplacedFile>, ReadError>;
+
+    /// The `nth` one of a path, and its bytes if they are here.
+    fn replaced_file(
+        &self,
+        room: RoomId,
+        path: &str,
+        nth: usize,
+    ) -> Result<Option<FoundReplaced>, ReadError>;
+
     /// The files of an agent, by name, as a key says whose own records are in the place of this room.
     fn agent_files(
         &self,
@@ -281,6 +292,15 @@ pub struct FoundProfile {
     pub claimed: bool,
     /// The key that owns it has retired the agent.
     pub retired: bool,
+}
+
+/// A state of a file that a newer one has replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundReplaced {
+    /// The state.
+    pub file: ReplacedFile,
+    /// Its content. `None`: it is not here.
+    pub bytes: Option<Vec<u8>>,
 }
 
 /// A file of a room.

@@ -22,6 +22,7 @@ pub(crate) mod policy;
 pub mod rates;
 pub(crate) mod reading;
 mod receipts;
+mod replaced;
 pub(crate) mod rules;
 mod search;
 pub mod seat;

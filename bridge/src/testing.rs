@@ -28,7 +28,7 @@ use mesh::{
     records::{
         agent_files::{self, AgentFile},
         details::{self, Details},
-        files::{self, FileView},
+        files::{self, FileView, ReplacedFile},
         place::{RoomPlace, showing},
         profile,
         schedules::{JobView, RunView, WantedJobs, WantedRuns},
@@ -44,8 +44,8 @@ use mesh::{
 use crate::{
     Hub, Reply,
     backend::{
-        FoundAgentFile, FoundFile, FoundProfile, InboxItems, InboxPlace, Kept, Mesh, Past,
-        ReadError, Reads, Roam, Row, Serves,
+        FoundAgentFile, FoundFile, FoundProfile, FoundReplaced, InboxItems, InboxPlace, Kept, Mesh,
+        Past, ReadError, Reads, Roam, Row, Serves,
     },
     records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
     searching::{FoundRows, Searcher},
@@ -380,6 +380,7 @@ impl Fake {
                 | Effect::SendReceipt { .. }
                 | Effect::SendRecords { .. }
                 | Effect::SendContents { .. }
+                | Effect::SendReplaced { .. }
                 | Effect::Pulse(_)
                 | Effect::ShutOut(_)
                 | Effect::Known(_)
@@ -566,6 +567,20 @@ impl Reads for Fake {
         // The node is alone: all that there is is here.
         let bytes = if view.length == 0 { Some(Vec::new()) } else { bytes };
         Ok(Some(FoundFile { view, bytes }))
+    }
+
+    fn replaced_files(&self, _: RoomId) -> Result<Vec<ReplacedFile>, ReadError> {
+        // What a record has replaced is the store's, and here is none.
+        Ok(Vec::new())
+    }
+
+    fn replaced_file(
+        &self,
+        _: RoomId,
+        _: &str,
+        _: usize,
+    ) -> Result<Option<FoundReplaced>, ReadError> {
+        Ok(None)
     }
 
     fn agent_files(

@@ -14,7 +14,6 @@ pub mod args;
 pub mod command_line;
 pub mod commands;
 pub mod context;
-pub mod cursor;
 pub mod format;
 pub mod lantern;
 pub mod limits;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use client::address::AddressError;
+use client::cursor::CursorError;
 use client::error::{CallError, ConnectError};
 use client::http::HttpError;
 use client::messages::MessagesError;
@@ -326,20 +327,9 @@ pub enum Failure {
         /// How long it was waited.
         after: Duration,
     },
-    /// The cursor file cannot be read or written.
-    #[error("cannot use the cursor file {}: {source}", path.display())]
-    Cursor {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The cursor file holds something else.
-    #[error("the cursor file {} holds no number: delete it to begin anew", path.display())]
-    CursorMalformed {
-        /// The file.
-        path: PathBuf,
-    },
+    /// The cursor file cannot be used.
+    #[error(transparent)]
+    Cursor(#[from] CursorError),
     /// A file of the user's cannot be used.
     #[error("cannot use {}: {source}", path.display())]
     File {

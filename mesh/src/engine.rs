@@ -356,6 +356,10 @@ impl Engine {
             Command::Receipts { by, room, at, number } => {
                 return self.inquiries.begin(known, call, Subject { by, room, at, number });
             }
+            Command::SignAnew(anew) => self.records.sign_anew(known, *anew),
+            Command::GatherReplaced(gather) => {
+                return self.records.gather_replaced(known, call, &gather);
+            }
             Command::ListVotes { by, room, limit } => votes::list_votes(known, &by, room, limit),
             Command::ElectLeader { caller, room } => elections::elect_leader(known, &caller, room),
             Command::Decline { caller, room } => elections::decline(known, &caller, room),
@@ -623,6 +627,7 @@ impl Engine {
         self.records.go_on(&mut self.known);
         let clock_is_sound = self.pruning.trusts(self.known.cx.now);
         self.records.expire(&mut self.known, clock_is_sound);
+        self.records.go_on_gathering(&mut self.known, clock_is_sound);
         self.inquiries.go_on(&mut self.known);
         self.streams.go_on(&mut self.known);
         self.speaking.deliveries.go_on(&mut self.known);
@@ -663,6 +668,9 @@ impl Engine {
 
 /// The holder of a key that has this node sign what is the key's own, with no agent that has shown the key here.
 fn signing(command: &Command) -> Option<(KeyPrint, &KeySecret)> {
+    if let Command::SignAnew(anew) = command {
+        return Some((anew.signer.print(), &anew.signer));
+    }
     let (key, signer) = if let Command::StopAgents(stop) = command {
         (stop.key, &stop.signer)
     } else if let Command::RetireAgent(retire) = command {

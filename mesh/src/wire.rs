@@ -17,6 +17,7 @@ pub mod message;
 pub mod once;
 pub mod piece;
 pub mod record;
+pub mod replaced;
 pub mod roster;
 pub mod run;
 pub mod seal;

@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use bridge::{
     Reply,
     backend::{
-        self, FoundAgentFile, FoundFile, FoundProfile, Happened, InboxItems, InboxPlace, Kept,
-        Past, ReadError, Roam, Row, Serves,
+        self, FoundAgentFile, FoundFile, FoundProfile, FoundReplaced, Happened, InboxItems,
+        InboxPlace, Kept, Past, ReadError, Roam, Row, Serves,
     },
     seam::call::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
     searching::{FoundRows, Searcher},
@@ -27,7 +27,7 @@ use mesh::{
     records::{
         agent_files::AgentFile,
         details::Details,
-        files::FileView,
+        files::{FileView, ReplacedFile},
         profile,
         schedules::{JobView, RunView, WantedJobs, WantedRuns},
         threads::ThreadFact,
@@ -39,10 +39,14 @@ use store::{
     followed::{self, Sought},
     owned,
     records::{self, Shelf},
+    replaced,
     search::Index,
 };
 
-use crate::queue::{Asker, Queue};
+use crate::{
+    clock::wall_ms,
+    queue::{Asker, Queue},
+};
 
 /// The way to the engine.
 #[derive(Debug)]
@@ -250,6 +254,23 @@ impl backend::Reads for FromStore {
         let found = records::file(&self.reader, self.mesh, (room, path), &self.proofs);
         let found = found.map_err(ReadError::new)?;
         Ok(found.map(|(view, bytes)| FoundFile { view, bytes }))
+    }
+
+    fn replaced_files(&self, room: RoomId) -> Result<Vec<ReplacedFile>, ReadError> {
+        let judged = (&self.proofs, wall_ms());
+        replaced::files(&self.reader, self.mesh, room, judged).map_err(ReadError::new)
+    }
+
+    fn replaced_file(
+        &self,
+        room: RoomId,
+        path: &str,
+        nth: usize,
+    ) -> Result<Option<FoundReplaced>, ReadError> {
+        let judged = (&self.proofs, wall_ms());
+        let found = replaced::file(&self.reader, self.mesh, (room, path, nth), judged);
+        let found = found.map_err(ReadError::new)?;
+        Ok(found.map(|(file, bytes)| FoundReplaced { file, bytes }))
     }
 
     fn agent_files(

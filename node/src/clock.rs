@@ -1,4 +1,4 @@
-//! The node's two clocks. Read by the driver alone: the core is told what time it is.
+//! The node's two clocks. The core is told what time it is.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,10 +16,22 @@ impl Clock {
     }
 
     pub(crate) fn now(self) -> Now {
-        // A clock before 1970 is wrong, and so is 1970.
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
+        let wall = wall();
         let wall_us = u64::try_from(wall.as_micros()).unwrap_or(u64::MAX);
-        Now { mono: self.start.elapsed(), wall_ms, wall_us }
+        Now { mono: self.start.elapsed(), wall_ms: millis(wall), wall_us }
     }
+}
+
+/// The time of day. Unix milliseconds.
+pub(crate) fn wall_ms() -> u64 {
+    millis(wall())
+}
+
+fn millis(wall: Duration) -> u64 {
+    u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A clock before 1970 is wrong, and so is 1970.
+fn wall() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO)
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod client;
 mod finder;
+mod inherit;
 mod mail;
 mod stops;
 mod tokens;
@@ -260,6 +261,9 @@ impl Control {
                 self.engine(Command::ReplaceKey(Box::new(new))).await?;
                 tracing::info!(%key, %successor, "a key was replaced");
                 Answer::Done
+            }
+            Request::SignAnew { replaced, successor } => {
+                self.sign_anew(&replaced, successor).await?
             }
             Request::MintToken(wanted) => self.make_token(*wanted).await?,
             Request::ListTokens => self.list_tokens().await?,

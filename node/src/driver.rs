@@ -220,6 +220,9 @@ impl Driver {
                 let shelf = Shelf { mesh: self.mesh, space, collection };
                 self.outgoing.answer(to, Question::Contents(shelf, keys, lacking));
             }
+            Effect::SendReplaced { to, wanted } => {
+                self.outgoing.answer(to, Question::Replaced(self.mesh, wanted));
+            }
             Effect::AskCopies { to, room, copies } => self.outgoing.ask_copies(to, room, copies),
             Effect::SendCopies { to, room, copies } => {
                 self.outgoing.answer(to, Question::Copies(room, copies));

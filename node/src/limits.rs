@@ -154,3 +154,6 @@ pub const INDEX_BEHIND: Duration = Duration::from_secs(5);
 pub const INDEX_SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// After an error of its file the index is made anew so much later: the disk may be full.
 pub const INDEX_AGAIN: Duration = Duration::from_secs(60);
+
+/// Records that the successor of a key signs anew in one turn: some milliseconds of signatures. Of files each brings up to 256 KiB.
+pub(crate) const SIGNED_ANEW_AT_ONCE: usize = 32;

@@ -8,11 +8,12 @@ use std::{
 
 use bridge::Hub;
 use mesh::{
-    name::id::{NodeId, RoomId},
+    name::id::{MeshId, NodeId, RoomId},
     wire::{
         copies::{Copied, CopyOf},
         message::{Head, Message, Span},
         record::RecordKey,
+        replaced::WantedReplaced,
     },
 };
 use net::Net;
@@ -20,9 +21,11 @@ use store::{
     ReadError, Reader,
     copies::{self, Holding},
     records::{self, Shelf},
+    replaced,
 };
 
 use crate::{
+    clock::wall_ms,
     ending::{End, Ending},
     fair::Fair,
     limits::{ANSWER_BYTES_MAX, ANSWERS_MAX, ANSWERS_PER_PEER_MAX},
@@ -51,6 +54,8 @@ pub(crate) enum Question {
     Records(Shelf, Vec<RecordKey>),
     /// For bytes apart: those that are here, and those that are known not to be.
     Contents(Shelf, Vec<RecordKey>, Vec<RecordKey>),
+    /// For states that records have replaced.
+    Replaced(MeshId, WantedReplaced),
     /// For copies of messages.
     Copies(RoomId, Vec<Copied>),
     /// The fate of a message: the nonce of the question, and the message.
@@ -227,6 +232,9 @@ impl Worker {
             }
             Read::Answer(Question::Contents(shelf, keys, lacking)) => {
                 records::contents(reader, &shelf, &keys, lacking).map(Some)
+            }
+            Read::Answer(Question::Replaced(mesh, wanted)) => {
+                replaced::answer(reader, mesh, &wanted, wall_ms()).map(Some)
             }
             Read::Answer(Question::Copies(room, asked)) => copies::answer(reader, room, &asked),
             Read::AskCopies(room, wanted) => copies::ask(reader, room, &wanted),

@@ -12,7 +12,6 @@ mod finder;
 mod floors;
 mod goclaw;
 mod growth;
-mod http;
 mod keeping;
 mod load;
 mod measure;

@@ -2,6 +2,7 @@
 
 mod attack;
 mod bench;
+mod demo;
 mod kills;
 mod large;
 mod output;
@@ -28,6 +29,7 @@ enum Command {
     Up(up::Up),
     Attack(attack::Attack),
     Bench(bench::Bench),
+    Demo(demo::Demo),
     Growth(bench::Growth),
     Kills(kills::Kills),
     Large(large::Large),
@@ -72,6 +74,10 @@ fn execute(command: Command, output: &mut Output) -> Result<ExitCode> {
         Command::Attack(attack) => {
             let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
             runtime.block_on(attack.run(output))
+        }
+        Command::Demo(demo) => {
+            let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
+            runtime.block_on(demo.run(output))
         }
         Command::Kills(kills) => {
             let runtime = tokio::runtime::Runtime::new().context("cannot start")?;

@@ -2,15 +2,19 @@
 //!
 //! [`sim`] is a world in virtual time: the real engine and store, everything else made up, one seed one
 //! world; [`worlds`] plays many of them. [`process`] is the other one: real daemons, real sockets,
-//! signals; [`binary`] finds the daemon to run and [`wire`] (ClawTank's: `tank`) is a client that repairs nothing, so that
+//! signals; [`binary`] finds the daemon to run and [`wire`] (ClawTank's: `tank`, GoClaw's: `goclaw`, the index's: `finder`) is a client that repairs nothing, so that
 //! errors of nodes show, and [`pipe`] a link with faults. [`scenario`] has events and promises as data, for either world;
-//! [`kills`] loses their disks, [`attack`] does harm to real daemons; [`mod@bench`] measures them, and [`large`] counts what large meshes cost. [`cli`] is the program `clawmesh-testnet` over all.
+//! [`kills`] loses their disks, [`attack`] does harm to real daemons; [`mod@bench`] measures them, [`demo`] shows them to people, and [`large`] counts what large meshes cost. [`cli`] is the program `clawmesh-testnet` over all.
 
 pub mod attack;
 pub mod bench;
 pub mod binary;
 pub mod cli;
+pub mod demo;
 mod distribution;
+mod finder;
+mod goclaw;
+mod http;
 pub mod kills;
 pub mod large;
 pub mod pipe;

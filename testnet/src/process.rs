@@ -348,15 +348,30 @@ impl Daemon {
     ///
     /// The ticket of `clawmeshd invite`.
     pub async fn invite_at(&self, address: &str) -> Result<String> {
+        self.prints(&["invite", "--at", address], "invites nobody").await
+    }
+
+    /// A key of its mesh, for agents; with flags of `clawmeshd keys mint`, if it is to be of another kind.
+    ///
+    /// # Errors
+    ///
+    /// The key of `clawmeshd keys mint`.
+    pub async fn mint(&self, flags: &[&str]) -> Result<String> {
+        self.prints(&[&["keys", "mint"], flags].concat(), "mints no key").await
+    }
+
+    /// The output of a command of an operator.
+    async fn prints(&self, arguments: &[&str], failing: &str) -> Result<String> {
         let mut command = Command::new(&self.options.binary);
-        command.args(["invite", "--at", address, "--data-dir"]).arg(&self.options.data_dir);
+        command.args(arguments).arg("--data-dir").arg(&self.options.data_dir);
         command.stdin(Stdio::null()).kill_on_drop(true);
-        let output = command.output().await.map_err(system("run clawmeshd invite".to_owned()))?;
+        let what = || format!("run clawmeshd {}", arguments.join(" "));
+        let output = command.output().await.map_err(system(what()))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
         }
         let why = String::from_utf8_lossy(&output.stderr);
-        Err(self.options.failed(&format!("invites nobody: {}", why.trim())))
+        Err(self.options.failed(&format!("{failing}: {}", why.trim())))
     }
 
     /// Waits until it ends by itself.

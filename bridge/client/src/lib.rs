@@ -11,11 +11,28 @@
 //!
 //! It encrypts content end to end, with [`secrets`] that nodes never see.
 //!
-//! In reading order: [`address`], [`options`], [`client`], [`events`], [`messages`], [`secrets`],
+//! ```no_run
+//! use client::{address::Address, client::Client, options::Options};
+//! use protocol::{request::{JoinRoom, SendMessage}, value::ApiKey};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let addresses = vec![Address::tcp("127.0.0.1:9229")?, Address::tcp("192.168.1.7:9229")?];
+//! let options = Options::new(addresses, ApiKey::new(std::env::var("CLAWMESH_KEY")?), "ada");
+//! let (client, _events) = Client::connect(options).await?;
+//! client.call(JoinRoom { room_id: "lobby".to_owned() }).await?;
+//! let said = client.call(SendMessage::new("lobby", "hello")).await?;
+//! println!("said as #{}", said.seq);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! In reading order: [`address`], [`options`], [`client`], [`events`], [`messages`], [`cursor`], [`secrets`],
 //! [`sealing`], [`http`] (for what has no request), [`error`], [`limits`]; inside, `driver` owns the connection, `transport` and `tls` the bytes.
 
 pub mod address;
 pub mod client;
+pub mod cursor;
 mod driver;
 pub mod error;
 pub mod events;
@@ -27,6 +44,11 @@ pub mod sealing;
 pub mod secrets;
 mod tls;
 mod transport;
+
+/// The examples of the crate's page are compiled, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Page;
 
 #[cfg(test)]
 mod fake;

@@ -33,6 +33,34 @@ pub struct Options {
     pub policy: Policy,
 }
 
+impl Options {
+    /// An agent without a stable identity, secrets and wishes, and of usual patience. The fields are there to be set:
+    ///
+    /// ```
+    /// use client::{address::Address, options::Options, secrets::{Secret, Secrets}};
+    /// use protocol::value::ApiKey;
+    ///
+    /// let addresses = vec![Address::tcp("127.0.0.1:9229")?];
+    /// let mut options = Options::new(addresses, ApiKey::new("a key"), "ada");
+    /// options.agent_id = Some("ada-1".to_owned());
+    /// options.secrets = Secret::new("correct horse").map(Secrets::for_all_rooms).unwrap_or_default();
+    /// # Ok::<(), client::address::AddressError>(())
+    /// ```
+    pub fn new(addresses: Vec<Address>, key: ApiKey, name: impl Into<String>) -> Self {
+        Self {
+            addresses,
+            authorities: Authorities::default(),
+            key,
+            name: name.into(),
+            agent_id: None,
+            mesh: RegisterOptions::default(),
+            capabilities: Vec::new(),
+            secrets: Secrets::default(),
+            policy: Policy::default(),
+        }
+    }
+}
+
 /// Those whose word counts for the certificates of nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Authorities {

@@ -113,6 +113,27 @@ pub struct File {
     pub updated_at: String,
 }
 
+/// A state of a file that a newer one has replaced: kept for a day, and read under a path of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplacedFile {
+    /// The file's path, a point, and a number: 1 is the latest such state.
+    pub path: String,
+    /// The path of the file.
+    pub of: String,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its media type, in the writer's words.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// The agent that wrote it, in the words of the room's key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// When it was written. RFC 3339 UTC.
+    pub updated_at: String,
+    /// The node keeps it up to then. RFC 3339 UTC.
+    pub kept_until: String,
+}
+
 /// A visible message: chat, thinking or decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {

@@ -54,6 +54,14 @@ pub enum Request {
     /// All that is a key's own belongs to another one from now on, and the first is no longer valid.
     /// → [`Answer::Done`], when it is durable.
     ReplaceKey(Box<WantedSuccessor>),
+    /// The successor of a key signs anew what the key has said of its agents and rooms, as far as it is here. After
+    /// [`Request::ReplaceKey`], at once. → [`Answer::SignedAnew`], when it is durable.
+    SignAnew {
+        /// The key that was replaced: 32 hex digits.
+        replaced: String,
+        /// Its successor's text.
+        successor: HiddenText,
+    },
     /// A token for the host of an agent. → [`Answer::Token`], when it is durable.
     MintToken(Box<WantedToken>),
     /// Those of this node. → [`Answer::Tokens`]
@@ -166,6 +174,13 @@ pub enum Answer {
     Left {
         /// Else the others may have to retire it.
         heard: bool,
+    },
+    /// Records of a key that was replaced are its successor's word now.
+    SignedAnew {
+        /// So many.
+        signed: usize,
+        /// So many are not: the node lacks their content, or its bounds have no room for them.
+        left: usize,
     },
     /// It is done.
     Done,

@@ -649,3 +649,17 @@ requests! {
         subscription_id: String,
     }
 }
+
+impl SendMessage {
+    /// A message that answers nothing, mentions nobody and has no metadata.
+    pub fn new(room_id: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            room_id: room_id.into(),
+            content: content.into(),
+            reply_to: None,
+            mentions: Vec::new(),
+            metadata: None,
+            mesh: None,
+        }
+    }
+}

@@ -35,7 +35,7 @@ use crate::{
     },
 };
 
-pub use crate::backend::{FoundAgentFile, FoundFile, InboxItems, InboxPlace};
+pub use crate::backend::{FoundAgentFile, FoundFile, FoundReplaced, InboxItems, InboxPlace};
 
 /// An agent is attached.
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@ use mesh::{
     records::{
         agent_files::AgentFile,
         details::{Details, DetailsUpdate},
-        files::FileView,
+        files::{FileView, ReplacedFile},
         profile::ProfileUpdate,
         threads::ThreadFact,
     },
@@ -34,7 +34,7 @@ use mesh::{
 };
 
 use crate::{
-    backend::{FoundAgentFile, FoundFile, InboxItems},
+    backend::{FoundAgentFile, FoundFile, FoundReplaced, InboxItems},
     seam::{
         answer::{
             AgentProfile, Cast, Filter, InboxPage, Page, Receipts, RoomFacts, SubscriptionView,
@@ -66,7 +66,7 @@ pub use accounts::{ClaimAccount, FindAccount, ListClaims, PresentAccount, WriteR
 pub use approvals::{Decide, ListApprovals, ReadApproval, RequestApproval, Requested};
 pub(crate) use approvals::{Deciding, Want};
 pub use attach::{Attach, Identity};
-pub use files::{GetFile, ListFiles, PutFile, RemoveFile};
+pub use files::{GetFile, GetReplaced, ListFiles, ListReplaced, PutFile, RemoveFile};
 pub use members::SetMember;
 pub use once::AskOnce;
 pub use owned::{GetAgentFile, ListAgentFiles, ListStops, PutAgentFile, RetireAgent, StopAgents};
@@ -135,6 +135,8 @@ calls! {
     GetAgentFile => Option<FoundAgentFile>;
     ListFiles => Vec<FileView>;
     GetFile => Option<FoundFile>;
+    ListReplaced => Vec<ReplacedFile>;
+    GetReplaced => Option<FoundReplaced>;
     PutFile => ();
     RemoveFile => ();
     SetTyping => ();

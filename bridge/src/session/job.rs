@@ -8,11 +8,18 @@ use mesh::{
         number::{Era, Number},
     },
     order::served::Served,
-    records::{agent_files::AgentFile, details::Details, files::FileView, threads::ThreadFact},
+    records::{
+        agent_files::AgentFile,
+        details::Details,
+        files::{FileView, ReplacedFile},
+        threads::ThreadFact,
+    },
 };
 
 use crate::{
-    backend::{FoundAgentFile, FoundFile, FoundProfile, ReadError, Reads, Row, Serves},
+    backend::{
+        FoundAgentFile, FoundFile, FoundProfile, FoundReplaced, ReadError, Reads, Row, Serves,
+    },
     limits,
     records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
 };
@@ -79,6 +86,18 @@ pub(crate) struct FilesOf(pub(crate) RoomId);
 pub(crate) struct FileOf {
     pub(crate) room: RoomId,
     pub(crate) path: String,
+}
+
+/// States of files that newer ones have replaced.
+#[derive(Debug)]
+pub(crate) struct ReplacedOf(pub(crate) RoomId);
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub(crate) struct OneReplaced {
+    pub(crate) room: RoomId,
+    pub(crate) path: String,
+    pub(crate) nth: usize,
 }
 
 /// The files of an agent.
@@ -287,6 +306,22 @@ impl Job for FileOf {
 
     fn run(self, reads: &dyn Reads) -> Result<Option<FoundFile>, ReadError> {
         reads.file(self.room, &self.path)
+    }
+}
+
+impl Job for ReplacedOf {
+    type Found = Vec<ReplacedFile>;
+
+    fn run(self, reads: &dyn Reads) -> Result<Vec<ReplacedFile>, ReadError> {
+        reads.replaced_files(self.0)
+    }
+}
+
+impl Job for OneReplaced {
+    type Found = Option<FoundReplaced>;
+
+    fn run(self, reads: &dyn Reads) -> Result<Option<FoundReplaced>, ReadError> {
+        reads.replaced_file(self.room, &self.path, self.nth)
     }
 }
 

@@ -10,7 +10,7 @@ use client::client::Client;
 use client::http::{Answer, Ask, Method, ask, encoded};
 use client::limits::HTTP_WITHIN;
 use client::secrets::Secrets;
-use protocol::object::{File as RoomFile, Room};
+use protocol::object::{File as RoomFile, ReplacedFile, Room};
 use protocol::request::ListRooms;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
@@ -38,7 +38,7 @@ pub struct Files {
 
 #[derive(Debug, clap::Subcommand)]
 enum FilesCommand {
-    /// List the files of a room
+    /// List the files of a room, and, as PATH.1 and so on, the states that newer ones have replaced within a day
     List {
         /// Room id, or exact name
         room: String,
@@ -47,7 +47,7 @@ enum FilesCommand {
     Get {
         /// Room id, or exact name
         room: String,
-        /// The path in the room, such as notes/plan.md
+        /// The path in the room, such as notes/plan.md; notes/plan.md.1 is the state before the last
         path: String,
         /// Where to write it; - is standard output
         #[arg(default_value = "-")]
@@ -79,6 +79,9 @@ enum FilesCommand {
 #[derive(Debug, Serialize, Deserialize)]
 struct Listed {
     files: Vec<RoomFile>,
+    /// Those that newer ones have replaced. A node of an earlier version says nothing of them.
+    #[serde(default)]
+    replaced: Vec<ReplacedFile>,
 }
 
 /// A file that was read.
@@ -103,6 +106,15 @@ struct Changed {
 #[derive(Debug, Deserialize)]
 struct Refusal {
     message: String,
+}
+
+/// The files that are meant.
+#[derive(Clone, Copy)]
+enum Named<'p> {
+    /// All, with states that newer ones have replaced.
+    All,
+    /// The one of this path.
+    One(&'p str),
 }
 
 /// The files of one room at one node.
@@ -136,7 +148,7 @@ pub(crate) async fn run(cx: &Context, args: Files) -> Result<Outcome, Failure> {
 
 impl Place<'_> {
     async fn list(&self) -> Result<(), Failure> {
-        let answer = self.ask(Method::GET, None, &[], Vec::new()).await?;
+        let answer = self.ask(Method::GET, Named::All, &[], Vec::new()).await?;
         let listed: Listed = serde_json::from_slice(&answer.body)?;
         let output = &self.cx.output;
         let row = |file: &RoomFile| {
@@ -145,12 +157,16 @@ impl Place<'_> {
             vec![file.path, file.size.to_string(), media, by, file.updated_at]
         };
         let heads = ["path", "bytes", "type", "by", "written"];
-        let rows: Vec<_> = listed.files.iter().map(row).collect();
+        let mut rows: Vec<_> = listed.files.iter().map(row).collect();
+        for state in listed.replaced.iter().cloned() {
+            let (media, by) = (state.media_type.unwrap_or_default(), state.by.unwrap_or_default());
+            rows.push(vec![state.path, state.size.to_string(), media, by, state.updated_at]);
+        }
         output.show(&listed, || table::lines(output, &heads, rows))
     }
 
     async fn get(&self, path: String, file: &Path) -> Result<(), Failure> {
-        let answer = self.ask(Method::GET, Some(&path), &[], Vec::new()).await?;
+        let answer = self.ask(Method::GET, Named::One(&path), &[], Vec::new()).await?;
         let bytes = self.opened(answer.body)?;
         let (size, media) = (bytes.len(), answer.media);
         if file != Path::new("-") {
@@ -179,13 +195,13 @@ impl Place<'_> {
     async fn put(&self, path: String, file: &Path, media: Option<&str>) -> Result<(), Failure> {
         let bytes = self.sealed(read(file)?)?;
         let media: Vec<_> = media.map(|media| ("content-type", media)).into_iter().collect();
-        self.ask(Method::PUT, Some(&path), &media, bytes).await?;
+        self.ask(Method::PUT, Named::One(&path), &media, bytes).await?;
         let line = format!("Written: {}", format::name(&path));
         self.cx.output.show(&Changed { path }, || vec![line])
     }
 
     async fn rm(&self, path: String) -> Result<(), Failure> {
-        self.ask(Method::DELETE, Some(&path), &[], Vec::new()).await?;
+        self.ask(Method::DELETE, Named::One(&path), &[], Vec::new()).await?;
         let line = format!("Deleted: {}", format::name(&path));
         self.cx.output.show(&Changed { path }, || vec![line])
     }
@@ -194,14 +210,15 @@ impl Place<'_> {
     async fn ask(
         &self,
         method: Method,
-        path: Option<&str>,
+        named: Named<'_>,
         headers: &[(&str, &str)],
         body: Vec<u8>,
     ) -> Result<Answer, Failure> {
-        let mut at = format!("/api/rooms/{}/files", encoded(&self.room.room_id));
-        if let Some(path) = path {
-            at = format!("{at}/{}", encoded(path));
-        }
+        let all = format!("/api/rooms/{}/files", encoded(&self.room.room_id));
+        let at = match named {
+            Named::All => format!("{all}?replaced=true"),
+            Named::One(path) => format!("{all}/{}", encoded(path)),
+        };
         let (key, authorities) = (self.cx.key()?, self.cx.authorities());
         // Headers are ASCII. Without the name, rooms of two agents stay closed.
         let by =

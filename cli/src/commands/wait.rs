@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use client::cursor::CursorFile;
 use client::events::Event;
 use client::messages::{Item, Messages, Start};
 use client::options::is_drawn;
@@ -14,7 +15,6 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::args::{Since, seconds};
 use crate::context::Context;
-use crate::cursor::CursorFile;
 use crate::format;
 use crate::outcome::{Failure, Outcome};
 use crate::pick::{self, Pick};

@@ -50,6 +50,42 @@ fn files_are_put_listed_read_and_deleted_at_any_node() {
 }
 
 #[test]
+fn a_state_that_was_replaced_is_listed_and_read_at_a_node_that_never_had_it() {
+    let mut world = World::of(2);
+    world.room("shelf");
+    call(&world, 0, &["put", "shelf", "notes.1"]).stdin("a file of that name").run().ok();
+    world.runtime.block_on(world.mesh.nodes[1].stop()).unwrap();
+    for text in ["first", "second", "third"] {
+        call(&world, 0, &["put", "shelf", "plan.md"]).stdin(text).run().ok();
+    }
+    world.runtime.block_on(world.mesh.nodes[1].restart()).unwrap();
+    world.until("the file has come", || {
+        call(&world, 1, &["get", "shelf", "plan.md"]).run().stdout == "third"
+    });
+    let listed = call(&world, 1, &["list", "shelf", "--json"]).run().ok();
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let paths: Vec<_> =
+        listed["replaced"].as_array().unwrap().iter().map(|state| &state["path"]).collect();
+    assert_eq!(paths, ["plan.md.1", "plan.md.2"]);
+    assert_eq!(
+        (&listed["replaced"][0]["of"], &listed["replaced"][0]["size"]),
+        (&"plan.md".into(), &6.into())
+    );
+    for n in [1, 0] {
+        let read = |path: &str| call(&world, n, &["get", "shelf", path]).run();
+        assert_eq!(read("plan.md.1").ok(), "second", "node{n}");
+        assert_eq!(read("plan.md.2").ok(), "first", "node{n}");
+        assert_eq!(read("notes.1").ok(), "a file of that name", "node{n}");
+        let none = read("plan.md.3").failed();
+        assert!(none.contains("file"), "{none}");
+    }
+    let shown = call(&world, 0, &["list", "shelf"]).run().ok();
+    assert!(shown.contains("plan.md.2"), "{shown}");
+    call(&world, 1, &["rm", "shelf", "plan.md"]).run().ok();
+    assert_eq!(call(&world, 1, &["get", "shelf", "plan.md.1"]).run().code, 1, "deleted is gone");
+}
+
+#[test]
 fn files_of_encrypted_rooms_are_read_with_the_secret_alone() {
     let world = World::of(1);
     world.ok(0, "ada", &["rooms", "create", "vault", "--public", "--encrypted"]);

@@ -291,6 +291,27 @@ pub struct NumberRange {
     pub canonical: Number,
 }
 
+/// A change of the states that a record has replaced.
+#[derive(Clone, Debug)]
+pub enum ReplacedChange {
+    /// The state that the record has before the next change of it is kept, with its bytes that travel apart.
+    Keep {
+        /// Up to then. Unix milliseconds.
+        until_ms: u64,
+    },
+    /// A state of which another node has told.
+    Heard {
+        /// The state.
+        record: Box<Record>,
+        /// Its bytes that travel apart, if the node has sent them.
+        bytes: Option<Vec<u8>>,
+        /// Up to then. Unix milliseconds.
+        until_ms: u64,
+    },
+    /// None is kept any more.
+    Drop,
+}
+
 /// One row to write. Rows of a batch are applied in order, all of them or none.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
@@ -331,6 +352,16 @@ pub enum Change {
         key: RecordKey,
         bytes: Option<Arc<ByteVec>>,
     },
+    /// What becomes of the states that a record has replaced.
+    Replaced {
+        mesh: MeshId,
+        space: Space,
+        collection: CollectionNumber,
+        key: RecordKey,
+        change: ReplacedChange,
+    },
+    /// States that records have replaced, and that were to be kept until then or earlier, go. Unix milliseconds.
+    ReplacedEnd { now_ms: u64 },
     /// Another node has the bytes of this record, too, as it says. Forgotten when they are dropped here.
     Copied { mesh: MeshId, space: Space, collection: CollectionNumber, key: RecordKey },
     /// Create or replace an agent's inbox.

@@ -16,6 +16,7 @@ use crate::{
         entry::Parted,
         message::{Head, Message, Span},
         record::{CollectionNumber, RecordKey, Space},
+        replaced::WantedReplaced,
         run::Verified,
     },
 };
@@ -155,6 +156,13 @@ pub enum Effect {
         keys: Vec<RecordKey>,
         /// Wanted, and not here.
         lacking: Vec<RecordKey>,
+    },
+    /// Look into the store for states that these records have replaced, and send a `Message::Replaced`.
+    SendReplaced {
+        /// The peer.
+        to: NodeId,
+        /// Its question.
+        wanted: WantedReplaced,
     },
     /// Answer a command. Each command is answered once.
     Reply {

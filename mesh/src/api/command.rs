@@ -48,11 +48,14 @@ use crate::{
 pub use access::Access;
 pub use drawn::Drawn;
 pub use inbox::{Inbox, InboxAct, Unfiled};
-pub use owned::{AgentFileChange, OwnedProfile, Retire, StopAgents, StopView, Stops};
+pub use owned::{
+    AgentFileChange, Inherited, OwnedProfile, Retire, SignAnew, StopAgents, StopView, Stops,
+};
 pub use receipts::{AgentReceipt, MessageReceipts, StoredAt};
 pub use refused::{Apart, Refused};
 pub use rooms::{
-    FileAct, FileChange, LeaveOnRecord, MemberAct, MemberSet, RoomSet, Share, ShareAct,
+    FileAct, FileChange, GatherReplaced, LeaveOnRecord, MemberAct, MemberSet, RoomSet, Share,
+    ShareAct,
 };
 pub use schedules::{ScheduleAct, ScheduleChange};
 pub use streams::NewPiece;
@@ -169,6 +172,12 @@ pub enum Command {
     /// What other nodes say became of a message that is here: `at` its place, `number` its number. → [`Outcome::Receipts`],
     /// after [`crate::limits::INQUIRY_FOR`] at most.
     Receipts { by: Reader, room: RoomId, at: LocalRef, number: Number },
+    /// Records of a key are written anew by its successor, after [`Command::ReplaceKey`]. → [`Outcome::Done`], when they are
+    /// durable. Those before one that is refused are written.
+    SignAnew(Box<SignAnew>),
+    /// Other nodes are asked for states of files that newer ones have replaced: the store has those that they tell of. →
+    /// [`Outcome::Done`], when all connected ones have answered, and after [`crate::limits::INQUIRY_FOR`] at the latest.
+    GatherReplaced(Box<GatherReplaced>),
     /// The newest first. → [`Outcome::Votes`]
     ListVotes { by: Reader, room: RoomId, limit: usize },
     /// → [`Outcome::Candidates`]

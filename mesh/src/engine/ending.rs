@@ -179,7 +179,7 @@ impl Engine {
         let connected = self.known.cx.up.remove(&node);
         self.known.live.forget(node);
         self.digests.forget_peer(node);
-        self.records.forget_peer(node);
+        self.records.forget_peer(&mut self.known, node);
         self.barriers.peers.forget(node);
         self.receipts.forget_peer(node);
         self.inquiries.forget_peer(&mut self.known, node);

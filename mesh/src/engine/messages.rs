@@ -64,7 +64,7 @@ impl Engine {
         self.receipts.forget_peer(peer);
         self.inquiries.forget_peer(&mut self.known, peer);
         self.streams.forget_peer(peer);
-        self.records.forget_peer(peer);
+        self.records.forget_peer(&mut self.known, peer);
         for room in self.known.rooms.values_mut() {
             room.replica.sync.peer_down(peer);
         }
@@ -142,6 +142,8 @@ impl Engine {
             Message::WantContents(wanted) => self.records.on_want_contents(known, from, wanted),
             Message::HaveContents(have) => self.records.on_have_contents(known, have),
             Message::Contents(sent) => self.records.on_contents(known, from, sent),
+            Message::WantReplaced(wanted) => self.records.on_want_replaced(known, from, wanted),
+            Message::Replaced(sent) => self.records.on_replaced(known, from, sent),
             Message::Fork(certificate, run) => self.on_fork(&Proof { certificate, run: *run }),
         }
     }

@@ -8,8 +8,10 @@ mod accounts;
 mod comparing;
 mod contents;
 mod files;
+mod inherited;
 mod owned;
 mod presented;
+mod replaced;
 mod schedules;
 mod shelves;
 mod words;
@@ -24,6 +26,7 @@ use std::{
 use self::{
     about::About,
     contents::{Contents, Here, Name, Told as ContentTold},
+    replaced::Gathering,
 };
 pub(super) use self::{owned::list_stops, words::Sayer, writing::Profiled};
 use super::known::Known;
@@ -77,6 +80,7 @@ pub(super) struct Records {
     /// Groups whose followers' records may have changed: others are told a new digest.
     changed: BTreeSet<Group>,
     contents: Contents,
+    gathering: Gathering,
     /// The accounts that records are about.
     about: About,
     compared: BTreeMap<(NodeId, Space), Compared>,
@@ -96,6 +100,7 @@ impl Records {
             spaces: [(Space::Mesh, Sets::new(Space::Mesh))].into(),
             changed: BTreeSet::new(),
             contents: Contents::new(carry),
+            gathering: Gathering::default(),
             about: About::default(),
             compared: BTreeMap::new(),
             rest: BTreeMap::new(),
@@ -186,8 +191,9 @@ impl Records {
         let is_pair = collection == pair::COLLECTION.number;
         let is_new = is_pair && set.head(set.key(head.id, head.owner)).is_none();
         let ends = set.collection().founds() && deleted;
+        let (key, keeps) = (set.key(head.id, head.owner), set.collection().keeps_replaced);
+        let was_live = set.is_live(key);
         let Fate::Kept(gone) = set.offer(offer) else { return false };
-        let key = set.key(head.id, head.owner);
         self.about.set((collection, key), about);
         self.new_pairs.extend(is_new.then_some((head.owner, head.id)));
         let (name, apart) = (Name { space, collection, key }, record.apart);
@@ -199,6 +205,11 @@ impl Records {
         if Collection::of(collection).is_some_and(Collection::is_scheduled) {
             let news = ScheduleNews { key: head.owner, collection, id: head.id };
             known.cx.effects.push(Effect::Tell(AgentEvent::Scheduled(news)));
+        }
+        match (keeps, deleted) {
+            (true, true) => replaced::drop_all(known, name),
+            (true, false) => replaced::keep(known, &mut self.gathering, name, was_live),
+            (false, _) => {}
         }
         change(known, name, Some(Arc::new(record)));
         self.contents.change(known, name, apart.map(|apart| ContentTold { apart, at }));
@@ -266,6 +277,9 @@ impl Records {
         let founds = Collection::of(name.collection).is_some_and(Collection::founds);
         if let (true, Some(owner)) = (founds, name.key.owner) {
             known.directory.accounts.set_ended(owner, false);
+        }
+        if Collection::of(name.collection).is_some_and(|kind| kind.keeps_replaced) {
+            replaced::drop_all(known, name);
         }
         change(known, name, None);
         self.contents.change(known, name, None);

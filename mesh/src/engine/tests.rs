@@ -42,6 +42,7 @@ mod policies;
 mod private;
 mod receipts;
 mod records;
+mod replaced;
 mod retention;
 mod roaming;
 mod room_records;

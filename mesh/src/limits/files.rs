@@ -1,5 +1,7 @@
 //! Bounds of the files of rooms, and of the keys that write them.
 
+use std::time::Duration;
+
 /// A file. Sealed it is 28 bytes longer; a message has one at least.
 pub const FILE_BYTES_MAX: usize = 256 * 1024;
 /// Its path.
@@ -18,6 +20,13 @@ pub const FILE_RECORDS_PER_KEY_MAX: usize = 2_000;
 /// The same of all keys that one node minted: of a member that makes up keys, and fills them with the largest files, 2.2 GiB
 /// of others' disks.
 pub const FILE_RECORDS_PER_NODE_MAX: usize = 8_000;
+
+/// A state that another one of its key replaces is kept for so long.
+pub const REPLACED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// States of one record that are kept, and listed.
+pub const REPLACED_STATES_MAX: usize = 16;
+/// Those whose time is over go so often, while there may be any.
+pub const REPLACED_ENDS_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// Keys that a room's maker names: as many as have a shared room.
 pub const WRITERS_PER_ROOM_MAX: usize = 64;

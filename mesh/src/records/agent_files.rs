@@ -31,6 +31,8 @@ pub static COLLECTION: Collection = Collection {
     body_bytes_max: AGENT_ID_BYTES_MAX + AGENT_FILE_NAME_BYTES_MAX + 32,
     apart_bytes_max: AGENT_FILE_BYTES_MAX,
     in_memory: false,
+    keeps_replaced: false,
+    inherited: true,
     owner_max: AGENT_FILE_RECORDS_PER_KEY_MAX,
     node_max: AGENT_FILE_RECORDS_PER_NODE_MAX,
     names: |body, _| Some(minicbor::decode::<FileRecord>(body).ok()?.id(&Cover::Open)),

@@ -28,6 +28,8 @@ pub static COLLECTION: Collection = Collection {
     body_bytes_max: 32,
     apart_bytes_max: 0,
     in_memory: true,
+    keeps_replaced: false,
+    inherited: true,
     owner_max: CLOSED_RECORDS_PER_KEY_MAX,
     node_max: CLOSED_RECORDS_PER_NODE_MAX,
     names: |body, _| {

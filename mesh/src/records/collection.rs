@@ -55,6 +55,11 @@ pub struct Collection {
     pub apart_bytes_max: usize,
     /// The engine needs the contents themselves, which are small, and not the heads alone.
     pub in_memory: bool,
+    /// A state that another one of its key replaces is kept for a while ([`crate::limits::REPLACED_FOR`]), beside the set: so that
+    /// the other side of a split can be fetched back. Deletions drop them.
+    pub keeps_replaced: bool,
+    /// A successor of the owner signs it anew when the owner is replaced. Else it counts on without that, or is the owner's alone.
+    pub inherited: bool,
     /// Records of one owner in one space, deletions included, up to which clients are not refused.
     pub owner_max: usize,
     /// The same of all owners for whom one node answers: it minted their keys. For [`Writer::Participants`]: of the space.
@@ -131,6 +136,12 @@ impl Collection {
         let kept_us = u64::try_from(kept.as_micros()).unwrap_or(u64::MAX);
         let end_us = (stamp.wall_ms().saturating_mul(1_000)).saturating_add(kept_us);
         Some(Stamp::at(end_us.checked_next_multiple_of(DAY_US)?))
+    }
+
+    /// The id that a content names as one of this owner. `None`: it has not this collection's form.
+    #[must_use]
+    pub fn id_of(&self, content: &[u8], owner: KeyPrint) -> Option<RecordId> {
+        (self.names)(content, owner)
     }
 
     /// The key of one of its records.

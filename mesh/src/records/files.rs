@@ -39,6 +39,8 @@ pub static COLLECTION: Collection = Collection {
         + OVERHEAD_BYTES,
     apart_bytes_max: FILE_BYTES_MAX,
     in_memory: false,
+    keeps_replaced: true,
+    inherited: true,
     owner_max: FILE_RECORDS_PER_KEY_MAX,
     node_max: FILE_RECORDS_PER_NODE_MAX,
     names: |body, _| Some(minicbor::decode::<FileRecord>(body).ok()?.id(&Cover::Open)),
@@ -100,6 +102,19 @@ pub struct FileView {
     pub length: u32,
     /// When it was written. Unix milliseconds, by the clock of the writer's node.
     pub at_ms: u64,
+}
+
+/// A state of a file that another one has replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplacedFile {
+    /// The state.
+    pub view: FileView,
+    /// The latest one of a file is 1.
+    pub nth: usize,
+    /// This node keeps it up to then. Unix milliseconds.
+    pub until_ms: u64,
+    /// Its stamp.
+    pub stamp: Stamp,
 }
 
 /// The draft of a file's record.

@@ -40,6 +40,8 @@ pub static COLLECTION: Collection = Collection {
     body_bytes_max: AGENT_ID_BYTES_MAX + OVERHEAD_BYTES,
     apart_bytes_max: 0,
     in_memory: true,
+    keeps_replaced: false,
+    inherited: true,
     owner_max: MEMBER_RECORDS_PER_KEY_MAX,
     node_max: MEMBER_RECORDS_PER_NODE_MAX,
     names: |body, _| Some(minicbor::decode::<Said>(body).ok()?.id(&Cover::Open)),

@@ -24,6 +24,8 @@ pub static COLLECTION: Collection = Collection {
     body_bytes_max: BODY_BYTES_MAX,
     apart_bytes_max: 0,
     in_memory: false,
+    keeps_replaced: false,
+    inherited: false,
     owner_max: PAIR_RECORDS_PER_KEY_MAX,
     node_max: PAIR_RECORDS_PER_NODE_MAX,
     names: |body, _| Some(minicbor::decode::<Mailboxes>(body).ok()?.id()),

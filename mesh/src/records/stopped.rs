@@ -29,6 +29,8 @@ pub static COLLECTION: Collection = Collection {
     body_bytes_max: AGENT_ID_BYTES_MAX + STOPPER_BYTES_MAX + 16,
     apart_bytes_max: 0,
     in_memory: true,
+    keeps_replaced: false,
+    inherited: false,
     owner_max: STOP_RECORDS_PER_KEY_MAX,
     node_max: STOP_RECORDS_PER_NODE_MAX,
     names: |body, _| Some(id(minicbor::decode::<Said>(body).ok()?.agent.as_deref())),

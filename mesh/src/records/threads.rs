@@ -38,6 +38,8 @@ pub static COLLECTION: Collection = Collection {
         + OVERHEAD_BYTES,
     apart_bytes_max: 0,
     in_memory: false,
+    keeps_replaced: false,
+    inherited: true,
     owner_max: THREAD_RECORDS_PER_KEY_MAX,
     node_max: THREAD_RECORDS_PER_NODE_MAX,
     names: |body, _| Some(minicbor::decode::<FactRecord>(body).ok()?.id(&Cover::Open)),

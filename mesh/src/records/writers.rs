@@ -36,6 +36,8 @@ pub static COLLECTION: Collection = Collection {
     body_bytes_max: WRITERS_PER_ROOM_MAX * PRINT_BYTES + OVERHEAD_BYTES,
     apart_bytes_max: 0,
     in_memory: true,
+    keeps_replaced: false,
+    inherited: true,
     owner_max: WRITERS_RECORDS_PER_KEY_MAX,
     node_max: WRITERS_RECORDS_PER_NODE_MAX,
     names: |body, _| Some(minicbor::decode::<Said>(body).ok()?.id()),

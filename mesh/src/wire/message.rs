@@ -24,6 +24,7 @@ use crate::{
         entry::Parted,
         piece::SentPiece,
         record::Record,
+        replaced::{ReplacedState, SentReplaced, WantedReplaced},
         roster::RosterNews,
         run::{BadRun, Certificate, Run, Verified},
         seal::Token,
@@ -441,6 +442,12 @@ pub enum Message<R = Run> {
     /// To a peer that has sent these contents: the sender of this has them durably now.
     #[n(34)]
     HaveContents(#[n(0)] WantedContents),
+    /// To a peer that has the records: states that these have replaced. Answered by `Replaced`.
+    #[n(37)]
+    WantReplaced(#[n(0)] WantedReplaced),
+    /// The answer.
+    #[n(38)]
+    Replaced(#[n(0)] SentReplaced),
 }
 
 /// Why a message was refused.
@@ -515,6 +522,7 @@ impl Message<Run> {
     /// # Errors
     ///
     /// See [`BadMessage`].
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each message")]
     pub fn verify_by(
         self,
         judge: &dyn Judge,
@@ -559,6 +567,8 @@ impl Message<Run> {
             Message::WantContents(wanted) => Message::WantContents(wanted),
             Message::HaveContents(have) => Message::HaveContents(have),
             Message::Contents(sent) => Message::Contents(whole(sent)?),
+            Message::WantReplaced(wanted) => Message::WantReplaced(wanted),
+            Message::Replaced(sent) => Message::Replaced(sound_states(sent, judge, mesh)?),
             Message::WantBodies { room, at } => Message::WantBodies { room, at },
             Message::Want { room, spans } => Message::Want { room, spans },
             Message::Have { room, heads, answer } => Message::Have { room, heads, answer },
@@ -602,6 +612,17 @@ impl Message<Run> {
 fn sound(records: Vec<Record>, judge: &dyn Judge, mesh: MeshId) -> Result<Vec<Record>, BadMessage> {
     let all = records.iter().all(|record| may_be_sent(record, judge, mesh));
     if all { Ok(records) } else { Err(BadMessage::Record) }
+}
+
+/// Passes on states that are all their owners' word, with bytes that are theirs.
+fn sound_states(
+    sent: SentReplaced,
+    judge: &dyn Judge,
+    mesh: MeshId,
+) -> Result<SentReplaced, BadMessage> {
+    let is_sound =
+        |state: &ReplacedState| may_be_sent(&state.record, judge, mesh) && state.is_whole();
+    if sent.states.iter().all(is_sound) { Ok(sent) } else { Err(BadMessage::Record) }
 }
 
 /// Passes on contents that have the hashes which stand beside them.

@@ -10,7 +10,7 @@ use mesh::name::key::KeySecret;
 use protocol::operator::Request;
 
 use super::{
-    keys::running_log,
+    keys::{running_log, sign_anew},
     node_args::NodeArgs,
     output::{log_to_stderr, note, say},
     running::done,
@@ -108,8 +108,8 @@ impl Rotate {
                     format!("the node takes the new key, but stable ids and private rooms are still the old one's: {later}")
                 })?;
                 note(
-                    "the running node takes the new key only. Stable ids and private rooms of the old one are its own; profiles, \
-                     details and files of rooms, and webhooks are made anew",
+                    "the running node takes the new key only. Stable ids and private rooms of the old one are its own; webhooks \
+                     are made anew",
                 );
             }
             Some(_) => note("the running node has another key file, and goes on with that one"),
@@ -136,9 +136,12 @@ impl Inherit {
 
 /// All that belongs to one key of the running node is another one's from now on.
 fn give(node_args: &NodeArgs, old: &ApiKey, new: &ApiKey) -> Result<()> {
-    let (old, new) = (KeySecret::of(old.text()), KeySecret::of(new.text()));
+    let text = new.text();
+    let (old, new) = (KeySecret::of(old.text()), KeySecret::of(text));
     let wanted = signed_successor(&old, &new, &running_log(node_args)?, None)?;
-    done(node_args, Request::ReplaceKey(Box::new(wanted)))
+    done(node_args, Request::ReplaceKey(Box::new(wanted)))?;
+    note(&sign_anew(node_args, &old.print().to_string(), text)?);
+    Ok(())
 }
 
 /// Where a key is kept that is not in its file any more: beside it, with the beginning of its fingerprint in its name.

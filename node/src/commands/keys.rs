@@ -1,6 +1,6 @@
 //! `clawmeshd keys`.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt::Write as _, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use mesh::{
@@ -14,7 +14,7 @@ use mesh::{
         signatures::SignedLog,
     },
 };
-use protocol::operator::{Answer, MintedKey, Request};
+use protocol::operator::{Answer, HiddenText, MintedKey, Request};
 
 use super::{
     invite::lasts,
@@ -195,6 +195,7 @@ impl Replace {
             done(&self.node_args, Request::RevokeKey { fingerprint: new })?;
             return replaced;
         }
+        let anew = sign_anew(&self.node_args, &fingerprint, key.text());
         say(key.text()).with_context(|| {
             format!("nobody has seen the new key, and the old one is replaced: mint one, and revoke {new}")
         })?;
@@ -202,8 +203,28 @@ impl Replace {
             "fingerprint {new}; it is not shown again. What was {fingerprint}'s is its own now: stable ids and private rooms. \
              Nodes that are cut off learn of it when they are back."
         ));
+        note(&anew?);
         Ok(())
     }
+}
+
+/// The successor of a key signs anew what that key has said. The answer is for people.
+pub(super) fn sign_anew(node_args: &NodeArgs, replaced: &str, successor: &str) -> Result<String> {
+    let successor = HiddenText(successor.to_owned());
+    let request = Request::SignAnew { replaced: replaced.to_owned(), successor };
+    let Answer::SignedAnew { signed, left } = asked(node_args, request)? else {
+        return Err(strange());
+    };
+    let mut text = format!(
+        "{signed} records of the old key (profiles, details, lists and files of rooms, schedules) are signed anew"
+    );
+    if left > 0 {
+        write!(
+            text,
+            "; {left} are not, for their content is not at this node, or there is no room for them: write these again with the new key"
+        )?;
+    }
+    Ok(text)
 }
 
 /// A new key, and its fingerprint, which the mesh knows from now on.

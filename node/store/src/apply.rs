@@ -17,6 +17,7 @@ use crate::{
     error::{CommitError, ReadError},
     followed,
     plan::{Rows, settle},
+    replaced,
     schema::{
         ACTS, CALLED, CONTENTS, COPIED, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, NODE, NOTES,
         NUMBER_RANGES, NUMBERS, Numbers, PLACES, PlaceKey, RECORDS, ROOM_IDS, ROOMS, encode,
@@ -74,6 +75,7 @@ pub(crate) fn apply(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), Com
     }
     evidence(write, &rows.evidence)?;
     notes(write, rows)?;
+    replaced::apply(write, &rows.replaced)?;
     records(write, rows)?;
     rows.inboxes.apply(write)?;
     rows.requests.apply(write)?;

@@ -5,7 +5,7 @@
 //! nothing of it, durably when it returns. A [`Reader`] never waits for the writer.
 //!
 //! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming,
-//! copies), [`records`], [`owned`] and [`followed`] over `databases`, [`check`] (every row of a stopped one), [`search`] (an index of words, in a file of its own), [`error`]s, [`limits`], and
+//! copies), [`records`], [`replaced`], [`owned`], [`inherited`] and [`followed`] over `databases`, [`check`] (every row of a stopped one), [`search`] (an index of words, in a file of its own), [`error`]s, [`limits`], and
 //! [`testing`] (a disk that crashes). The file, byte by byte: `docs/store.md`.
 
 #![warn(missing_docs)]
@@ -20,6 +20,7 @@ pub mod error;
 pub mod followed;
 mod held;
 mod inboxes;
+pub mod inherited;
 pub mod limits;
 pub mod owned;
 mod panics;
@@ -27,6 +28,7 @@ mod plan;
 mod prune;
 mod reader;
 pub mod records;
+pub mod replaced;
 mod requests;
 mod roam;
 mod row;

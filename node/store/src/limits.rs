@@ -61,6 +61,10 @@ pub const FOLLOWED_ROWS_MAX: usize = 4_096;
 /// Bytes of contents in one such answer: one record more at most.
 pub const FOLLOWED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// States that records have replaced, of all owners together: 256 of the largest files. Bytes. The owner that has most
+/// loses its oldest ones first.
+pub const REPLACED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
 /// Messages of one segment of the index for searches: some 150 KiB in the file, written in one piece.
 pub const SEGMENT_MESSAGES: usize = 4_096;
 /// Memory of the words of messages that are in no segment yet, as it is reckoned: large messages make smaller segments.

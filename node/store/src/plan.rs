@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
     api::batch::{
-        Change, EraRecord, Fate, LogRecord, NodeRecord, NumberRange, RoomRecord, VoteNote,
+        Change, EraRecord, Fate, LogRecord, NodeRecord, NumberRange, ReplacedChange, RoomRecord,
+        VoteNote,
     },
     name::id::{LocalRef, RoomId},
     wire::{
@@ -15,7 +16,8 @@ use mesh::{
 };
 
 use crate::{
-    error::CommitError, inboxes::Inboxes, records::Shelf, requests::Requests, schema::PlaceKey,
+    error::CommitError, inboxes::Inboxes, records::Shelf, replaced, requests::Requests,
+    schema::PlaceKey,
 };
 
 /// Which of the two databases.
@@ -66,13 +68,15 @@ pub(crate) struct Rows<'b> {
     pub(crate) contents: BTreeMap<Vec<u8>, Option<&'b [u8]>>,
     /// Of contents: another node has them, too.
     pub(crate) copied: BTreeSet<Vec<u8>>,
+    /// Of states that records have replaced.
+    pub(crate) replaced: Vec<replaced::Step<'b>>,
     pub(crate) inboxes: Inboxes<'b>,
     pub(crate) requests: Requests<'b>,
     /// Rooms to forget, with all rows that were there before the batch.
     pub(crate) dropped: Vec<(RoomId, u32)>,
 }
 
-impl Rows<'_> {
+impl<'b> Rows<'b> {
     pub(crate) fn is_empty(&self) -> bool {
         self.rooms.is_empty()
             && self.logs.is_empty()
@@ -89,9 +93,39 @@ impl Rows<'_> {
             && self.records.is_empty()
             && self.contents.is_empty()
             && self.copied.is_empty()
+            && self.replaced.is_empty()
             && self.inboxes.is_empty()
             && self.requests.is_empty()
             && self.dropped.is_empty()
+    }
+
+    /// Changes of records, and of all that is kept beside them. Others are none of its own.
+    fn add_record(&mut self, change: &'b Change) {
+        if let Change::ReplacedEnd { now_ms } = change {
+            self.replaced.push(replaced::Step::End { now_ms: *now_ms });
+        } else if let Change::Record { mesh, space, collection, key, record } = change {
+            let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
+            self.records.insert(shelf.row(*key), record.as_deref());
+        } else if let Change::Content { mesh, space, collection, key, bytes } = change {
+            let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
+            let bytes = bytes.as_ref().map(|bytes| bytes.as_slice());
+            let row = shelf.row(*key);
+            self.copied.remove(&row);
+            self.contents.insert(row, bytes);
+        } else if let Change::Copied { mesh, space, collection, key } = change {
+            let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
+            self.copied.insert(shelf.row(*key));
+        } else if let Change::Replaced { mesh, space, collection, key, change } = change {
+            let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
+            self.replace(shelf.row(*key), change);
+        }
+    }
+
+    fn replace(&mut self, row: Vec<u8>, change: &'b ReplacedChange) {
+        let before = self.records.get(&row).copied().flatten();
+        let bytes = self.contents.get(&row).copied().flatten();
+        let before = before.map(|record| (record, bytes));
+        self.replaced.push(replaced::Step::Row { row, before, change });
     }
 
     /// Takes back what the batch itself put into a room that it then drops.
@@ -235,21 +269,11 @@ impl<'b> Draft<'_, 'b> {
                 let (rows, room) = self.room(*room)?;
                 rows.notes.insert((room, vote.log, vote.seq), note.as_ref());
             }
-            Change::Record { mesh, space, collection, key, record } => {
-                let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
-                self.plan.disk.records.insert(shelf.row(*key), record.as_deref());
-            }
-            Change::Content { mesh, space, collection, key, bytes } => {
-                let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
-                let bytes = bytes.as_ref().map(|bytes| bytes.as_slice());
-                let row = shelf.row(*key);
-                self.plan.disk.copied.remove(&row);
-                self.plan.disk.contents.insert(row, bytes);
-            }
-            Change::Copied { mesh, space, collection, key } => {
-                let shelf = Shelf { mesh: *mesh, space: *space, collection: *collection };
-                self.plan.disk.copied.insert(shelf.row(*key));
-            }
+            Change::Record { .. }
+            | Change::Content { .. }
+            | Change::Copied { .. }
+            | Change::Replaced { .. }
+            | Change::ReplacedEnd { .. } => self.plan.disk.add_record(change),
             Change::Keep { name, value } => {
                 self.plan.disk.kept.insert(name, value.as_ref().map(|opaque| opaque.0.as_slice()));
             }

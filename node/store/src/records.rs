@@ -176,17 +176,20 @@ pub fn place(reader: &Reader, room: RoomId) -> Result<Option<RoomPlace>, ReadErr
     place_in(&*reader.databases().disk.read()?, room)
 }
 
-fn place_in(read: &ReadTransaction, room: RoomId) -> Result<Option<RoomPlace>, ReadError> {
+pub(crate) fn place_in(
+    read: &ReadTransaction,
+    room: RoomId,
+) -> Result<Option<RoomPlace>, ReadError> {
     let record = View::open(read, room)?.map(|view| view.record()).transpose()?;
     Ok(record.and_then(|record| record.place_of_records(room)))
 }
 
 /// The table of records.
-type Rows = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
+pub(crate) type Rows = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 /// The records of these owners whose ids begin so, by id, with deletions. Those of others are passed over unread. The bounds of
 /// what one key may write bound them.
-fn owned(
+pub(crate) fn owned(
     shelves: &Rows,
     shelf: &Shelf,
     first: &[u8],
@@ -261,7 +264,7 @@ pub fn contents(
 
 /// The keys whose files of a room show, of those that wrote the rows that begin so. All rows are looked through if all keys
 /// may write: not even then are contents of those that do not count read.
-fn writers(
+pub(crate) fn writers(
     proofs: &Proofs,
     room: RoomId,
     shelves: &Rows,

@@ -12,7 +12,7 @@ use mesh::{
 use crate::error::ReadError;
 
 /// The layout that this version writes.
-pub(crate) const LAYOUT: u64 = 10;
+pub(crate) const LAYOUT: u64 = 11;
 /// The row of [`META`] that says which layout a file has.
 const LAYOUT_ROW: &str = "layout";
 
@@ -62,6 +62,18 @@ pub(crate) const CONTENTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::
 
 /// As in [`RECORDS`]: another node has the bytes in [`CONTENTS`], too.
 pub(crate) const COPIED: TableDefinition<'_, &[u8], ()> = TableDefinition::new("copied/1");
+
+/// As in [`RECORDS`], then the stamp (8 bytes big endian) → a state that another one has replaced.
+pub(crate) const REPLACED: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("replaced/1");
+/// As in [`REPLACED`] → bytes that travel apart from that state.
+pub(crate) const REPLACED_CONTENTS: TableDefinition<'_, &[u8], &[u8]> =
+    TableDefinition::new("replaced_contents/1");
+/// Owner, time up to which a state is kept (8 bytes big endian), key in [`REPLACED`] → bytes of the state.
+pub(crate) const REPLACED_ORDER: TableDefinition<'_, &[u8], u64> =
+    TableDefinition::new("replaced_order/1");
+/// Owner, or nothing → bytes of its states, or of all.
+pub(crate) const REPLACED_BYTES: TableDefinition<'_, &[u8], u64> =
+    TableDefinition::new("replaced_bytes/1");
 
 /// The number of a change → key of the record's row in [`RECORDS`]. Of each record of an account, its last change.
 pub(crate) const RECORD_CHANGES: TableDefinition<'_, u64, &[u8]> =
@@ -152,6 +164,10 @@ pub(crate) fn make(db: &Database) -> Result<(), redb::Error> {
     write.open_table(RECORDS)?;
     write.open_table(CONTENTS)?;
     write.open_table(COPIED)?;
+    write.open_table(REPLACED)?;
+    write.open_table(REPLACED_CONTENTS)?;
+    write.open_table(REPLACED_ORDER)?;
+    write.open_table(REPLACED_BYTES)?;
     write.open_table(RECORD_CHANGES)?;
     write.open_table(RECORD_NUMBERS)?;
     write.open_table(RECORDS_GONE)?;

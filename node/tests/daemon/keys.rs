@@ -149,6 +149,17 @@ fn makes_a_plan(agent: &mut Agent) {
     let room = agent.call("create_room", room).unwrap()["room_id"].clone();
     agent.call("join_room", json!({"room_id": room})).unwrap();
     agent.call("send_message", json!({"room_id": room, "content": "step one"})).unwrap();
+    agent.call("set_room", json!({"room_id": room, "title": "The plan"})).unwrap();
+    agent.call("set_profile", json!({"emoji": "🦞"})).unwrap();
+}
+
+/// Whether what the earlier key said of its agent and its room is this one's word now.
+fn has_its_word(agent: &mut Agent) -> bool {
+    let rooms = agent.call("list_rooms", json!({})).unwrap();
+    let plan = rooms["rooms"].as_array().unwrap().iter().find(|room| room["name"] == "plan");
+    let title = plan.map(|room| room["mesh"]["title"].clone());
+    let known = agent.call("get_profile", json!({"agent_id": "ann"})).unwrap();
+    title == Some("The plan".into()) && known["emoji"] == "🦞"
 }
 
 /// Disconnected, and nobody with the key comes in.
@@ -183,6 +194,7 @@ fn a_rotated_key_is_in_force_at_once_and_has_all_that_was_the_old_ones() {
     is_out(&mut agent, &node, &old);
     let mut agent = known(&node, &second).unwrap();
     assert_eq!(rooms(&mut agent), ["lobby", "plan"]);
+    assert!(has_its_word(&mut agent));
 
     // While no node runs, the file changes, and the rest follows later.
     drop(node);
@@ -198,6 +210,7 @@ fn a_rotated_key_is_in_force_at_once_and_has_all_that_was_the_old_ones() {
     ask(&[&["key", "inherit", kept][..], &place].concat());
     let mut agent = known(&node, &third).unwrap();
     assert_eq!(rooms(&mut agent), ["lobby", "plan"]);
+    assert!(has_its_word(&mut agent));
 }
 
 #[test]
@@ -246,13 +259,16 @@ fn a_minted_key_is_replaced_where_it_was_minted_by_its_holder() {
     until("the other node knows", || there.is_hung_up());
     let mut agent = known(&one, &new).unwrap();
     assert_eq!(rooms(&mut agent), ["lobby", "plan"]);
+    assert!(has_its_word(&mut agent));
     drop(agent);
     until("its id is its own there, too", || known(&two, &new).is_ok());
     // A node that was never shown the old key opens its rooms for the new one.
     let third = keyed(dirs[2].path(), &["--join", one.text("ticket")]);
     third.until_connected();
     until("its rooms are there", || {
-        known(&third, &new).is_ok_and(|mut agent| rooms(&mut agent) == ["lobby", "plan"])
+        known(&third, &new).is_ok_and(|mut agent| {
+            rooms(&mut agent) == ["lobby", "plan"] && has_its_word(&mut agent)
+        })
     });
     let output = ask(&["keys", "list", "--data-dir", two.text("data_dir")]);
     let table = String::from_utf8(output.stdout).unwrap();

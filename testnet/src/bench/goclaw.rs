@@ -1,15 +1,10 @@
 //! Programs of people: a question to an agent at another node, and connections that wait.
 
-use anyhow::{Context, Result, bail, ensure};
-use futures::{SinkExt as _, StreamExt as _};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::{
-    net::TcpStream,
     task::JoinSet,
-    time::{Duration, Instant, sleep},
-};
-use tokio_tungstenite::{
-    MaybeTlsStream, WebSocketStream, connect_async, tungstenite::protocol::Message,
+    time::{Duration, sleep},
 };
 
 use super::{
@@ -19,6 +14,7 @@ use super::{
 };
 use crate::{
     distribution::Distribution,
+    goclaw::Program,
     proc,
     process::{Auth, Mesh, Plan},
 };
@@ -35,60 +31,7 @@ const KEYS: u64 = 10;
 const WATCHED: Duration = Duration::from_secs(20);
 /// Memory is looked at when nothing more is under way.
 const SETTLES: Duration = Duration::from_secs(2);
-/// An agent is known at another node within this time.
-const KNOWN_WITHIN: Duration = Duration::from_secs(30);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 const KIB: f64 = 1024.0;
-
-/// A program of a person, connected.
-struct Program {
-    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    asked: u64,
-}
-
-impl Program {
-    async fn at(address: &str, key: &str) -> Result<Program> {
-        let (socket, _) = connect_async(format!("ws://{address}/ws")).await?;
-        let mut program = Program { socket, asked: 0 };
-        // Without a protocol it is not told of agents that come and go.
-        program.ask("connect", &json!({ "token": key, "user_id": "bench" })).await?;
-        Ok(program)
-    }
-
-    /// The answer to a request; events on the way are read and dropped.
-    async fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
-        self.asked += 1;
-        let id = self.asked.to_string();
-        let frame = json!({ "type": "req", "id": id, "method": method, "params": params });
-        self.socket.send(Message::text(frame.to_string())).await?;
-        loop {
-            let message = self.socket.next().await.context("the node hangs up")??;
-            let Message::Text(text) = message else { continue };
-            let mut frame: Value = serde_json::from_str(&text)?;
-            if frame["type"] != "res" || frame["id"] != *id {
-                continue;
-            }
-            if frame["ok"] != true {
-                bail!("{method} is answered {frame}");
-            }
-            return Ok(frame["payload"].take());
-        }
-    }
-
-    /// Until its node has heard of an agent that has come to another one.
-    async fn knows(&mut self, agent: &str) -> Result<()> {
-        let until = Instant::now() + KNOWN_WITHIN;
-        loop {
-            let known = self.ask("agents.list", &json!({})).await?;
-            let rows = known["agents"].as_array().context("agents")?;
-            if rows.iter().any(|row| row["id"] == *agent && row["online"] == true) {
-                return Ok(());
-            }
-            ensure!(Instant::now() < until, "nobody hears of {agent}: {known}");
-            sleep(LOOK_EVERY).await;
-        }
-    }
-}
 
 /// A mesh in which people and agents may go on and on.
 async fn mesh(run: &Run, nodes: usize) -> Result<(Mesh, String, tempfile::TempDir)> {
@@ -117,7 +60,7 @@ pub(super) async fn send(run: &Run) -> Result<Vec<Figure>> {
         }
         anyhow::Ok(())
     });
-    let mut program = Program::at(mesh.nodes[0].http(), &key).await?;
+    let mut program = Program::at(mesh.nodes[0].http(), &key, "bench").await?;
     program.knows(&agent).await?;
     let (mut took, mut session) = (Vec::new(), Value::Null);
     for nth in 0..run.scaled(QUESTIONS) {
@@ -142,12 +85,12 @@ pub(super) async fn idle(run: &Run) -> Result<Vec<Figure>> {
     let (mut mesh, key, _config) = mesh(run, 1).await?;
     let pid = mesh.nodes[0].pid().context("a node that runs has a process")?;
     // The first one brings all that is there once.
-    let first = Program::at(mesh.nodes[0].http(), &key).await?;
+    let first = Program::at(mesh.nodes[0].http(), &key, "bench").await?;
     sleep(SETTLES).await;
     let alone = proc::resident(pid)?;
     let mut programs = vec![first];
     for _ in 0..CONNECTIONS {
-        programs.push(Program::at(mesh.nodes[0].http(), &key).await?);
+        programs.push(Program::at(mesh.nodes[0].http(), &key, "bench").await?);
     }
     sleep(SETTLES).await;
     let with = proc::resident(pid)?;
@@ -162,7 +105,7 @@ pub(super) async fn idle(run: &Run) -> Result<Vec<Figure>> {
 pub(super) async fn cron(run: &Run) -> Result<Vec<Figure>> {
     let (mut mesh, key, _config) = mesh(run, 1).await?;
     let pid = mesh.nodes[0].pid().context("a node that runs has a process")?;
-    let mut owner = Program::at(mesh.nodes[0].http(), &key).await?;
+    let mut owner = Program::at(mesh.nodes[0].http(), &key, "bench").await?;
     let (mut agents, mut programs) = (Vec::new(), Vec::new());
     for nth in 0..KEYS {
         let wanted = json!({ "name": format!("bench {nth}"), "scopes": ["admin"] });
@@ -170,7 +113,7 @@ pub(super) async fn cron(run: &Run) -> Result<Vec<Figure>> {
         let minted = minted["key"].as_str().context("a key")?.to_owned();
         let name = format!("works {nth}");
         agents.push(Connection::attach(mesh.nodes[0].tcp(), Some(&minted), &name).await?);
-        programs.push(Program::at(mesh.nodes[0].http(), &minted).await?);
+        programs.push(Program::at(mesh.nodes[0].http(), &minted, "bench").await?);
     }
     let without = processor_percent(pid).await?;
     let each = run.scaled(JOBS).div_ceil(KEYS);

@@ -7,11 +7,11 @@ use tokio::time::{Duration, Instant, sleep};
 use super::{
     connection::Connection,
     figure::{Figure, Target, Unit},
-    http::Http,
     run::Run,
 };
 use crate::{
     distribution::Distribution,
+    http::Http,
     process::{Auth, Mesh, Plan},
 };
 

@@ -284,7 +284,9 @@ impl World {
             | Effect::SendCopies { .. }
             | Effect::AskReceipt { .. }
             | Effect::SendReceipt { .. } => unreachable!("nobody asks what became of a message"),
-            Effect::SendRecords { .. } | Effect::SendContents { .. } => {
+            Effect::SendRecords { .. }
+            | Effect::SendContents { .. }
+            | Effect::SendReplaced { .. } => {
                 unreachable!("nobody has any")
             }
             Effect::Reply { call, result } => {

@@ -16,6 +16,7 @@ use mesh::{
 use store::{
     ReadError, Reader, copies,
     records::{self, Shelf},
+    replaced,
 };
 
 use super::{
@@ -315,6 +316,7 @@ impl World {
         Ok(())
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each effect")]
     fn perform(&mut self, node: usize, effects: Vec<Effect>) -> Result<(), Broken> {
         for effect in effects {
             match effect {
@@ -356,6 +358,13 @@ impl World {
                     let shelf = Shelf { mesh: self.cluster.secret.mesh_id(), space, collection };
                     self.answer(node, to, |reader| {
                         records::contents(reader, &shelf, &keys, lacking).map(Some)
+                    });
+                }
+                Effect::SendReplaced { to, wanted } => {
+                    let now = self.cluster.nodes[node].now(self.cluster.now()).wall_ms;
+                    let mesh = self.cluster.secret.mesh_id();
+                    self.answer(node, to, |reader| {
+                        replaced::answer(reader, mesh, &wanted, now).map(Some)
                     });
                 }
                 Effect::Reply { call, result } => self.replied(Reply { node, call, result })?,

@@ -329,8 +329,19 @@ const PACKAGES: &[Package] = &[
 ];
 
 /// The folders of the top level. A new one is a decision, too.
-const FOLDERS: &[&str] =
-    &["bridge", "cli", "docs", "examples", "fuzz", "mesh", "node", "packaging", "testnet", "tests"];
+const FOLDERS: &[&str] = &[
+    "bridge",
+    "cli",
+    "clients",
+    "docs",
+    "examples",
+    "fuzz",
+    "mesh",
+    "node",
+    "packaging",
+    "testnet",
+    "tests",
+];
 
 #[test]
 fn packages_use_what_they_may_use_and_nothing_else() {

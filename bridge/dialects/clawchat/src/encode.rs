@@ -9,7 +9,10 @@ use mesh::{
     Proof,
     api::command::{AgentView, Fresh, RoomView, Speech},
     name::id::{AgentId, KeyPrint, MessageId, RoomId},
-    records::{details::Details, files::FileView},
+    records::{
+        details::Details,
+        files::{FileView, ReplacedFile},
+    },
     wire::{
         conversation::Conversation,
         roster::{Presence, Status as CoreStatus},
@@ -17,8 +20,8 @@ use mesh::{
 };
 use protocol::{
     object::{
-        Agent, ConversationNote, File, Member, MeshNote, Message, Room, RoomNote, SessionKind,
-        SessionNote, Subscription, SubscriptionStatus, Visibility,
+        self, Agent, ConversationNote, File, Member, MeshNote, Message, Room, RoomNote,
+        SessionKind, SessionNote, Subscription, SubscriptionStatus, Visibility,
     },
     value::{Metadata, Progress, Status},
 };
@@ -137,6 +140,20 @@ pub(crate) fn file(view: &FileView) -> File {
     let FileView { path, media, by, length, at_ms } = view.clone();
     let updated_at = timestamp(at_ms);
     File { path, size: length.into(), media_type: media, by, updated_at }
+}
+
+pub(crate) fn replaced_file(replaced: &ReplacedFile) -> object::ReplacedFile {
+    let ReplacedFile { view, nth, until_ms, stamp: _ } = replaced;
+    let File { path, size, media_type, by, updated_at } = file(view);
+    object::ReplacedFile {
+        path: format!("{path}.{nth}"),
+        of: path,
+        size,
+        media_type,
+        by,
+        updated_at,
+        kept_until: timestamp(*until_ms),
+    }
 }
 
 /// An agent, as clients see it.

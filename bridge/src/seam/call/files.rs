@@ -29,6 +29,22 @@ pub struct GetFile {
     pub path: String,
 }
 
+/// States of the files of a room that newer ones have replaced within a day, by path, the latest first. Other nodes are asked
+/// for theirs before it is answered, for a second at most: on both sides of a split a file may have been written.
+#[derive(Clone, Copy, Debug)]
+pub struct ListReplaced(pub RoomId);
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct GetReplaced {
+    /// The room.
+    pub room: RoomId,
+    /// The path of the file.
+    pub path: String,
+    /// Which one: the latest is 1.
+    pub nth: usize,
+}
+
 /// Write a file of a room that the caller's key has made. Answered when it is durable.
 #[derive(Clone, Debug)]
 pub struct PutFile {

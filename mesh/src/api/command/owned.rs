@@ -8,6 +8,10 @@ use crate::{
         key::KeySecret,
     },
     records::profile::ProfileUpdate,
+    wire::{
+        cover::Cover,
+        record::{CollectionNumber, RecordId, Space, Stamp},
+    },
 };
 
 /// The profile that an agent is to have.
@@ -82,4 +86,34 @@ pub struct Stops {
     pub is_operator: bool,
     /// Words of operators of this node, and of the key that asks.
     pub stops: Vec<StopView>,
+}
+
+/// See [`Command::SignAnew`](super::Command::SignAnew).
+#[derive(Clone, Debug)]
+pub struct SignAnew {
+    /// The key that was replaced.
+    pub replaced: KeyPrint,
+    /// Its successor.
+    pub signer: Arc<KeySecret>,
+    /// Records of the key before it, as its node reads them.
+    pub records: Vec<Inherited>,
+}
+
+/// A record of a key that was replaced.
+#[derive(Clone, Debug)]
+pub struct Inherited {
+    /// Where it is.
+    pub space: Space,
+    /// Its kind.
+    pub collection: CollectionNumber,
+    /// Its name.
+    pub id: RecordId,
+    /// How it is written.
+    pub cover: Cover,
+    /// Its content, opened.
+    pub body: Vec<u8>,
+    /// Its bytes that travel apart, opened. `None`: it has none.
+    pub bytes: Option<Vec<u8>>,
+    /// Its stamp: the successor's is above it.
+    pub above: Stamp,
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Access, Caller, Encryption, RoomView};
+use super::{Access, Caller, Encryption, Reader, RoomView};
 use crate::{
     api::policy::{Withheld, withheld},
     name::{
@@ -11,6 +11,7 @@ use crate::{
         key::KeySecret,
     },
     records::{details::DetailsUpdate, files::NewFile, members::Role},
+    wire::record::Stamp,
 };
 
 /// The details that a room is to have.
@@ -98,6 +99,17 @@ pub struct FileChange {
     pub signer: Option<Arc<KeySecret>>,
     /// The change.
     pub act: FileAct,
+}
+
+/// See [`Command::GatherReplaced`](super::Command::GatherReplaced).
+#[derive(Clone, Debug)]
+pub struct GatherReplaced {
+    /// The key and the agent that ask.
+    pub by: Reader,
+    /// The room.
+    pub room: RoomId,
+    /// The path of one file; with a stamp this one state of it, and its bytes. `None`: all files, without bytes.
+    pub file: Option<(String, Option<Stamp>)>,
 }
 
 /// See [`FileChange`].

@@ -69,6 +69,7 @@ impl Command {
             | Command::RoomInfo { .. }
             | Command::GetVote { .. }
             | Command::Receipts { .. }
+            | Command::GatherReplaced(_)
             | Command::ListVotes { .. }
             | Command::ListApprovals { .. }
             | Command::ReadApproval { .. }
@@ -88,6 +89,7 @@ impl Command {
             | Command::SignUp(_)
             | Command::RevokeKey { .. }
             | Command::ReplaceKey(_)
+            | Command::SignAnew(_)
             | Command::ListKeys
             | Command::CheckKey { .. }
             | Command::SetProfileOf(_)

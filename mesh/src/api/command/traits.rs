@@ -253,6 +253,9 @@ impl Command {
                 Traits::of("get_vote").asks().names(Names::Vote { key, agent, vote })
             }
             Command::Receipts { by, room, .. } => Traits::of("receipts").room(by.key, *room),
+            Command::GatherReplaced(gather) => {
+                Traits::of("gather_replaced").room(gather.by.key, gather.room)
+            }
             Command::ListVotes { by, room, .. } => {
                 Traits::of("list_votes").asks().room(by.key, *room)
             }
@@ -305,6 +308,7 @@ impl Command {
             Command::SignUp(_) => Traits::of("sign_up"),
             Command::RevokeKey { .. } => Traits::of("revoke_key"),
             Command::ReplaceKey(_) => Traits::of("replace_key"),
+            Command::SignAnew(_) => Traits::of("sign_anew"),
             Command::ListKeys => Traits::of("list_keys").asks(),
             Command::CheckKey { .. } => Traits::of("check_key").asks(),
             Command::SetProfile { update, .. } => Traits::of("set_profile").bytes(update.bytes()),

@@ -29,11 +29,12 @@ impl Records {
         }
     }
 
-    pub(crate) fn forget_peer(&mut self, peer: NodeId) {
+    pub(crate) fn forget_peer(&mut self, known: &mut Known, peer: NodeId) {
         self.compared.retain(|(of, _), _| *of != peer);
         self.rest.retain(|(of, ..), _| *of != peer);
         self.filling.forget(peer);
         self.contents.forget_peer(peer);
+        self.forget_asked(known, peer);
     }
 
     /// A beacon says whether a peer has the same records.

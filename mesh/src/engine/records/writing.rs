@@ -65,6 +65,17 @@ impl<'w> Writing<'w> {
         Writing { key, signer, space: Space::Mesh, cover, with: NOBODY, above: Stamp::default() }
     }
 
+    /// Of a key that has come after another one: what it takes over is later than that was.
+    pub(super) fn of_successor(
+        signer: &'w KeySecret,
+        space: Space,
+        cover: &'w Cover,
+        above: Stamp,
+    ) -> Writing<'w> {
+        let (key, signer) = (signer.print(), Some(signer));
+        Writing { key, signer, space, cover, with: NOBODY, above }
+    }
+
     /// The same, in this space, with stamps above this one.
     pub(super) fn within(self, space: Space, above: Stamp) -> Writing<'w> {
         Writing { space, above, ..self }

@@ -56,7 +56,7 @@ impl Node {
         rows
     }
 
-    fn place(&self, room: RoomId) -> RoomPlace {
+    pub(super) fn place(&self, room: RoomId) -> RoomPlace {
         self.engine.known.rooms[&room].replica.record.place_of_records(room).expect("permanent")
     }
 

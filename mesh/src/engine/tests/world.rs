@@ -139,6 +139,7 @@ impl World {
         while self.carry_once() {}
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each effect")]
     fn carry_once(&mut self) -> bool {
         for from in 0..self.nodes.len() {
             for effect in std::mem::take(&mut self.nodes[from].effects) {
@@ -177,6 +178,10 @@ impl World {
                         let contents = Vec::new();
                         let sent = SentContents { space, collection, contents, lacking };
                         self.send_contents(from, to, sent, keys);
+                    }
+                    Effect::SendReplaced { to, wanted } if self.linked => {
+                        let sent = self.nodes[from].tells_replaced(&wanted);
+                        self.tell(from, to, Message::Replaced(sent));
                     }
                     Effect::Notify { event, .. } => self.told[from].push(event),
                     Effect::Tell(it) => self.tells[from].push(it),

@@ -25,6 +25,8 @@ const fn collection(writer: Writer, merge: Merge) -> Collection {
         body_bytes_max: 100,
         apart_bytes_max: 0,
         in_memory: false,
+        keeps_replaced: false,
+        inherited: false,
         // Four are kept, and ten.
         owner_max: 3,
         node_max: 9,

@@ -188,6 +188,10 @@ impl<R> Message<R> {
             Message::Comparing(comparing) => of_comparing(&comparing.step),
             Message::WantContents(names) | Message::HaveContents(names) => of_wanted(names),
             Message::Contents(sent) => of_sent(sent),
+            Message::WantReplaced(_) => Traits::of("want_replaced", Records).asks(FromStore),
+            Message::Replaced(sent) => {
+                Traits::of("replaced", Records).with(sent.states.len(), RECORDS_IN_MESSAGE_MAX)
+            }
         }
     }
 

@@ -21,7 +21,7 @@ use crate::{
     error::ReadError,
     followed, inboxes,
     records::Shelf,
-    requests,
+    replaced, requests,
     schema::{
         CONTENTS, COPIED, DEDUPS, ENTRIES, EVIDENCE, NODE, NOTES, RECORDS, ROOM_IDS, ROOMS, decode,
         table,
@@ -73,6 +73,9 @@ pub(super) fn of_no_room(
     contents(read, report)?;
     if !followed::are_sound(read)? {
         report.add(Place::Store, Problem::Record("change of a record"));
+    }
+    if !replaced::are_sound(read)? {
+        report.add(Place::Store, Problem::Record("replaced state of a record"));
     }
     if !inboxes::are_sound(read)? {
         report.add(Place::Store, Problem::Record("inbox"));

@@ -15,6 +15,7 @@ mod open;
 mod past;
 mod prune;
 mod records;
+mod replaced;
 mod restart;
 mod roam;
 mod rows;

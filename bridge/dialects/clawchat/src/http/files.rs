@@ -3,25 +3,28 @@
 use axum::{
     Json,
     body::to_bytes,
-    extract::{Path, Request, State, rejection::PathRejection},
+    extract::{Path, RawQuery, Request, State, rejection::PathRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use bridge::{
     read::Visitor,
     seam::{
-        answer::FoundFile,
-        call::{GetFile, ListFiles, PutFile, RemoveFile},
+        answer::{FoundFile, FoundReplaced},
+        call::{GetFile, GetReplaced, ListFiles, ListReplaced, PutFile, RemoveFile},
         refusal::Refusal,
     },
 };
 use mesh::{
     api::command::{Encryption, Refused},
-    limits::FILE_BYTES_MAX,
+    limits::{FILE_BYTES_MAX, REPLACED_STATES_MAX},
     name::id::{AgentId, RoomId},
     records::files::NewFile,
 };
-use protocol::{code::Code, object::File};
+use protocol::{
+    code::Code,
+    object::{File, ReplacedFile},
+};
 use serde::Serialize;
 use tokio::time::timeout;
 
@@ -37,6 +40,8 @@ const UNTYPED: HeaderValue = HeaderValue::from_static("application/octet-stream"
 #[derive(Serialize)]
 pub(super) struct Files {
     files: Vec<File>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced: Option<Vec<ReplacedFile>>,
 }
 
 /// Room and path of a request. The path is the rest of the address, with its percent signs decoded.
@@ -60,11 +65,49 @@ impl Web {
 pub(super) async fn list(
     State(web): State<Web>,
     Path(room): Path<String>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Json<Files>, Failed> {
     let holder = web.holder(&headers).await?.named(agent(&headers)?);
-    let files = web.desk.ask(&holder, ListFiles(web.voice.room(&room)?)).await?;
-    Ok(Json(Files { files: files.iter().map(encode::file).collect() }))
+    let room = web.voice.room(&room)?;
+    let mut replaced = None;
+    if wants_replaced(query.as_deref().unwrap_or_default())? {
+        let states = web.desk.ask(&holder, ListReplaced(room)).await?;
+        replaced = Some(states.iter().map(encode::replaced_file).collect());
+    }
+    let files = web.desk.ask(&holder, ListFiles(room)).await?;
+    Ok(Json(Files { files: files.iter().map(encode::file).collect(), replaced }))
+}
+
+/// Whether states that newer ones have replaced are to be listed, too: then other nodes are asked for theirs.
+fn wants_replaced(query: &str) -> Result<bool, Problem> {
+    let said = query.split('&').find_map(|part| part.strip_prefix("replaced="));
+    match said {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(Problem::invalid("`replaced` must be true or false")),
+    }
+}
+
+/// A file, or, where there is none of this path, the state of one that a newer one has replaced: `PATH.1` and so on.
+async fn found(
+    web: &Web,
+    holder: &Visitor,
+    Place { room, path }: Place,
+) -> Result<FoundFile, Failed> {
+    if let Some(found) = web.desk.ask(holder, GetFile { room, path: path.clone() }).await? {
+        return Ok(found);
+    }
+    let none = || Refusal::Mesh(Refused::NoFile);
+    let (path, nth) = path.rsplit_once('.').ok_or_else(none)?;
+    let nth: usize = nth.parse().map_err(|_| none())?;
+    if path.is_empty() || !(1..=REPLACED_STATES_MAX).contains(&nth) {
+        return Err(none().into());
+    }
+    let wanted = GetReplaced { room, path: path.to_owned(), nth };
+    let FoundReplaced { file, bytes } = web.desk.ask(holder, wanted).await?.ok_or_else(none)?;
+    let failed = || Failed::new(StatusCode::SERVICE_UNAVAILABLE, Code::InternalError, NOT_KEPT);
+    Ok(FoundFile { view: file.view, bytes: Some(bytes.ok_or_else(failed)?) })
 }
 
 pub(super) async fn get(
@@ -72,9 +115,8 @@ pub(super) async fn get(
     named: Named,
     headers: HeaderMap,
 ) -> Result<Response, Failed> {
-    let (holder, Place { room, path }) = web.place(&headers, named).await?;
-    let found = web.desk.ask(&holder, GetFile { room, path }).await?;
-    let FoundFile { view, bytes } = found.ok_or(Refusal::Mesh(Refused::NoFile))?;
+    let (holder, place) = web.place(&headers, named).await?;
+    let FoundFile { view, bytes } = found(&web, &holder, place).await?;
     let Some(bytes) = bytes else {
         let status = StatusCode::SERVICE_UNAVAILABLE;
         let failed = Failed::new(status, Code::InternalError, NOT_YET);
@@ -155,6 +197,7 @@ fn text(headers: &HeaderMap, name: &str) -> Result<Option<String>, Failed> {
     Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
 }
 
+const NOT_KEPT: &str = "the state is known, but no node that could be asked has its content: the side of the split that wrote it may still be away";
 const NOT_YET: &str = "the file is known, but its content has not come to this node yet; ask again";
 
 #[cfg(test)]

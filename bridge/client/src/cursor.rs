@@ -1,12 +1,42 @@
-//! The cursor file of `wait`: one number, the highest that was received.
+//! Cursor files: one number, the highest that was worked on. `clawmesh wait --cursor-file` and the packages for other
+//! languages read and write the same.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::outcome::Failure;
+/// A cursor file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CursorError {
+    /// It cannot be read or written.
+    #[error("cannot use the cursor file {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// It holds something else.
+    #[error("the cursor file {} holds no number: delete it to begin anew", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+    },
+}
 
 /// A file with one number in it.
+///
+/// ```
+/// use client::cursor::CursorFile;
+///
+/// let path = std::env::temp_dir().join(format!("lobby-{}.cursor", std::process::id()));
+/// let file = CursorFile::new(path.clone());
+/// assert_eq!(file.read()?, None);
+/// file.write(42)?;
+/// assert_eq!(file.read()?, Some(42));
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct CursorFile {
     path: PathBuf,
@@ -21,14 +51,14 @@ impl CursorFile {
     /// The number, or `None` if there is no file yet.
     ///
     /// # Errors
-    /// [`Failure::Cursor`], or [`Failure::CursorMalformed`] if it holds something else.
-    pub fn read(&self) -> Result<Option<u64>, Failure> {
+    /// [`CursorError`]: it cannot be read, or holds something else.
+    pub fn read(&self) -> Result<Option<u64>, CursorError> {
         match fs::read_to_string(&self.path) {
             Ok(text) => text
                 .trim()
                 .parse()
                 .map(Some)
-                .map_err(|_| Failure::CursorMalformed { path: self.path.clone() }),
+                .map_err(|_| CursorError::Malformed { path: self.path.clone() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(self.failure(source)),
         }
@@ -37,8 +67,8 @@ impl CursorFile {
     /// Replaces the number, as a whole: after a crash the file holds the old one or the new one.
     ///
     /// # Errors
-    /// [`Failure::Cursor`].
-    pub fn write(&self, seq: u64) -> Result<(), Failure> {
+    /// [`CursorError::File`].
+    pub fn write(&self, seq: u64) -> Result<(), CursorError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         // In the same directory, for a rename does not cross file systems.
         let temporary = self.path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
@@ -56,8 +86,8 @@ impl CursorFile {
         fs::rename(temporary, &self.path)
     }
 
-    fn failure(&self, source: io::Error) -> Failure {
-        Failure::Cursor { path: self.path.clone(), source }
+    fn failure(&self, source: io::Error) -> CursorError {
+        CursorError::File { path: self.path.clone(), source }
     }
 }
 
@@ -66,7 +96,8 @@ mod tests {
     use super::*;
 
     fn directory(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("clawmesh-cli-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("clawmesh-client-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         path
     }
@@ -93,7 +124,7 @@ mod tests {
         assert!(failure.to_string().contains("delete it"), "{failure}");
         assert_eq!(fs::read_to_string(path).unwrap(), "seven");
         let nowhere = CursorFile::new(directory.join("missing").join("cursor"));
-        assert!(matches!(nowhere.write(1), Err(Failure::Cursor { .. })));
+        assert!(matches!(nowhere.write(1), Err(CursorError::File { .. })));
         fs::remove_dir_all(directory).unwrap();
     }
 }

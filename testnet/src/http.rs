@@ -8,20 +8,20 @@ use tokio::{
 
 /// A client that keeps its connection.
 #[derive(Debug)]
-pub(super) struct Http {
+pub(crate) struct Http {
     io: BufReader<TcpStream>,
 }
 
 /// What a request is answered.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Http {
     /// Connects to `HOST:PORT`, also as a URL.
-    pub(super) async fn at(address: &str) -> Result<Http> {
+    pub(crate) async fn at(address: &str) -> Result<Http> {
         let at = address.trim_start_matches("http://");
         let io = TcpStream::connect(at).await.with_context(|| format!("connect to {at}"))?;
         io.set_nodelay(true)?;
@@ -29,7 +29,7 @@ impl Http {
     }
 
     /// Asks, and reads the whole answer. `head`: the first line, and headers besides host and length.
-    pub(super) async fn ask(&mut self, head: &str, body: &str) -> Result<Answer> {
+    pub(crate) async fn ask(&mut self, head: &str, body: &str) -> Result<Answer> {
         let length = body.len();
         let request =
             format!("{head}\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n{body}");
