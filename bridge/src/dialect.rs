@@ -18,7 +18,7 @@ use crate::{
     limits::{FRAME_BYTES_MAX, HTTP_REQUEST_WITHIN},
     read::Desk,
     seam::event::{Event, Frames, Mute, Recipient, Voice},
-    session::seat::Seat,
+    session::{pace::Pace, seat::Seat},
 };
 
 /// A frame as it came: its meaning is the dialect's.
@@ -147,6 +147,7 @@ impl Conversation for Misled {
             attach_within: HTTP_REQUEST_WITHIN,
             silence: HTTP_REQUEST_WITHIN,
             heartbeat: HTTP_REQUEST_WITHIN,
+            pace: None,
             too_large: Ending::TooLarge,
             not_text: Ending::NotText,
         }
@@ -183,6 +184,8 @@ pub struct Manners {
     pub silence: Duration,
     /// The time between two heartbeats.
     pub heartbeat: Duration,
+    /// How fast its frames are heard. `None`: as fast as they come, for what is done with each is bounded in another way.
+    pub pace: Option<Pace>,
     /// The end after a frame that is too large.
     pub too_large: Ending,
     /// The end after a line that is no UTF-8. Of a binary message of a WebSocket the conversation is told.

@@ -3,6 +3,8 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use crate::session::rates::Rate;
+
 /// The longest frame of a client in bytes, the newline of a line included, in any dialect: a connection may have to hold
 /// one. Dialects may allow less.
 pub const FRAME_BYTES_MAX: usize = 1_048_576;
@@ -46,6 +48,13 @@ pub const SEARCH_PAGE_DEFAULT: usize = 20;
 pub const CALLS_IN_FLIGHT_MAX: usize = 64;
 /// Contents these may hold together.
 pub const CALL_BYTES_MAX: usize = 1024 * 1024;
+/// Frames of all clients together that have shown no key and are heard at a [`Pace`](crate::session::pace::Pace), without the first
+/// [`STRANGER_FRAMES_UNCOUNTED`] of each: those who show their key as they should do not wait for others. Some 0.2 ms each.
+pub const PACE_OF_STRANGERS: Rate = Rate { burst: 64, per_minute: 200 * 60 };
+/// See [`PACE_OF_STRANGERS`].
+pub const STRANGER_FRAMES_UNCOUNTED: u32 = 4;
+/// Keys whose frames are counted; of more the one that said nothing for longest is forgotten.
+pub const KEYS_PACED_MAX: usize = 4_096;
 /// Replies that a client has not taken yet; past this nothing more is read from it.
 pub const REPLY_BYTES_MAX: usize = 256 * 1024;
 
@@ -360,6 +369,12 @@ pub const REPLAYS_PER_MINUTE: u32 = 30;
 pub const REPLAYS_OF_STRANGERS_PER_MINUTE: u32 = 60;
 /// The same as [`REPLAYS_AT_ONCE`] of those who show no key: they hold nobody else up.
 pub const REPLAYS_OF_STRANGERS: usize = 4;
+/// And of one network that is not this machine: others find a place.
+pub const REPLAYS_OF_NETWORK: usize = 1;
+/// And how many of one network are begun in a minute: half of those of all.
+pub const REPLAYS_OF_NETWORK_PER_MINUTE: Rate = Rate { burst: 30, per_minute: 30 };
+/// Networks whose replays are counted; of more the one that was counted longest ago is forgotten.
+pub const REPLAY_NETWORKS_MAX: usize = 4_096;
 /// A chunk of a file that nobody takes for so long ends it: a client that stands still keeps no place.
 pub const REPLAY_TAKEN_WITHIN: Duration = Duration::from_secs(30);
 /// Replays that were begun in parts, and may be gone on with: of more, the oldest is played again from its beginning.

@@ -45,6 +45,7 @@ use crate::{
     session::{
         ask::Ask,
         attach::ShowKey,
+        pace::Paced,
         party::Party,
         rules::Rules,
         seat::{Seat, Step, Then},
@@ -70,7 +71,7 @@ pub use callbacks::{Callback, CallbackError};
 pub use credentials::Credential;
 
 /// Above every key there is: a request that shows none sees public rooms only.
-const NOBODY: KeyPrint = KeyPrint([0xff; 16]);
+pub(crate) const NOBODY: KeyPrint = KeyPrint([0xff; 16]);
 
 /// Reads on blocking threads, so many at once.
 #[derive(Clone, Debug)]
@@ -144,6 +145,8 @@ struct Visit {
     party: Arc<Party>,
     /// The way to detach its agent, if it is one.
     mesh: Option<Arc<dyn Mesh>>,
+    /// Of a stranger, if it is known.
+    network: Option<IpAddr>,
 }
 
 impl std::fmt::Debug for Visit {
@@ -201,7 +204,20 @@ impl Visitor {
 
     /// A party that is detached elsewhere, if it is an agent.
     fn of(party: Arc<Party>) -> Visitor {
-        Visitor(Arc::new(Visit { party, mesh: None }))
+        Visitor(Arc::new(Visit { party, mesh: None, network: None }))
+    }
+
+    /// The same stranger, who asks from this network ([`Desk::network`]): those of one share what strangers have, if it is not this
+    /// machine.
+    #[must_use]
+    pub fn at(self, network: IpAddr) -> Visitor {
+        let network = Some(network).filter(|network| !network.is_loopback());
+        Visitor(Arc::new(Visit { party: self.party(), mesh: None, network }))
+    }
+
+    /// See [`Visitor::at`].
+    pub(crate) fn network(&self) -> Option<IpAddr> {
+        self.0.network
     }
 
     pub(crate) fn party(&self) -> Arc<Party> {
@@ -319,6 +335,12 @@ impl Desk {
         address::neighbourhood(address::client(peer.0, headers, &self.config().trusted_proxies))
     }
 
+    /// How much was heard of a connection whose socket is its dialect's own.
+    #[must_use]
+    pub fn paced(&self) -> Paced {
+        self.office.rules.paced(Instant::now())
+    }
+
     /// The schedules of keys that this node sees to.
     pub(crate) fn schedules(&self) -> &Arc<Schedules> {
         &self.schedules
@@ -371,7 +393,8 @@ impl Desk {
 
     async fn attach_now(&self, call: Attach) -> Result<Visitor, Refusal> {
         let party = self.party(call).await?;
-        Ok(Visitor(Arc::new(Visit { party, mesh: Some(self.office.mesh.clone()) })))
+        let mesh = Some(self.office.mesh.clone());
+        Ok(Visitor(Arc::new(Visit { party, mesh, network: None })))
     }
 
     async fn party(&self, call: Attach) -> Result<Arc<Party>, Refusal> {

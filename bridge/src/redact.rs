@@ -56,8 +56,9 @@ fn of_word(word: &str) -> String {
     keys(&emails(&homes(&word)))
 }
 
-/// Ids of people without the print of their key. From left to right, so that nothing that is left makes another one.
-fn prints(word: &str) -> String {
+/// Ids of people without the print of their key, in any text. From left to right, so that nothing that is left makes another one.
+#[must_use]
+pub fn prints(word: &str) -> String {
     let (begin, digits, end) = PRINT;
     let mut clean = String::with_capacity(word.len());
     for c in word.chars() {

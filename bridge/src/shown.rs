@@ -8,7 +8,7 @@ use mesh::api::command::Speech;
 use serde_json::Value;
 
 use crate::{
-    redact::{redacted, sha},
+    redact::{prints, redacted, sha},
     seam::{event::Message, principal::user_of},
 };
 
@@ -105,6 +105,40 @@ impl Eyes {
         match self {
             Eyes::Members => agent.to_owned(),
             Eyes::Strangers => redacted(user_of(agent).unwrap_or(agent)),
+        }
+    }
+
+    /// A text of a page that is as it was written, but for prints of keys in ids of people.
+    #[must_use]
+    pub fn verbatim(self, text: &str) -> String {
+        match self {
+            Eyes::Members => text.to_owned(),
+            Eyes::Strangers => prints(text),
+        }
+    }
+
+    /// A page, as JSON, that was written for members: its texts are seen as by [`Eyes::verbatim`], wherever they stand.
+    pub fn reads(self, page: &mut Value) {
+        match (self, page) {
+            (Eyes::Members, _)
+            | (Eyes::Strangers, Value::Null | Value::Bool(_) | Value::Number(_)) => {}
+            (Eyes::Strangers, Value::String(text)) => *text = prints(text),
+            (Eyes::Strangers, Value::Array(all)) => all.iter_mut().for_each(|one| self.reads(one)),
+            (Eyes::Strangers, Value::Object(fields)) => {
+                let seen = std::mem::take(fields).into_iter().map(|(name, mut value)| {
+                    self.reads(&mut value);
+                    (prints(&name), value)
+                });
+                *fields = seen.collect();
+            }
+        }
+    }
+
+    /// The record of a repository, as JSON, that was written for members: without addresses of people.
+    pub fn reads_record(self, record: &mut Value) {
+        let author = record.pointer_mut("/commit_info/author").and_then(Value::as_object_mut);
+        if let (Eyes::Strangers, Some(author)) = (self, author) {
+            author.remove("email");
         }
     }
 
@@ -291,5 +325,29 @@ mod tests {
             assert_eq!(eyes.words("anything", true), ENCRYPTED);
             assert_eq!(eyes.words("anything", false), "anything");
         }
+    }
+
+    #[test]
+    fn a_page_has_no_print_for_strangers_in_any_text_of_it() {
+        let ada = principal(KeyPrint([0xab; 16]), "ada").to_string();
+        let page = json!({
+            "by": ada, "n": 1, "all": [null, true, {"text": format!("thanks, @{ada}!")}],
+            "votes": {ada.clone(): "yes"},
+        });
+        let (mut own, mut all) = (page.clone(), page.clone());
+        Eyes::Members.reads(&mut own);
+        assert_eq!(own, page);
+        Eyes::Strangers.reads(&mut all);
+        let seen = json!({
+            "by": "ada", "n": 1, "all": [null, true, {"text": "thanks, @ada!"}],
+            "votes": {"ada": "yes"},
+        });
+        assert_eq!(all, seen);
+        let record = json!({"commit_info": {"sha": "1", "author": {"name": "n", "email": "e"}}});
+        let (mut own, mut all) = (record.clone(), record.clone());
+        Eyes::Members.reads_record(&mut own);
+        Eyes::Strangers.reads_record(&mut all);
+        assert_eq!(own, record);
+        assert_eq!(all, json!({"commit_info": {"sha": "1", "author": {"name": "n"}}}));
     }
 }

@@ -39,6 +39,7 @@ use crate::{
     seam::event::{Event, Rendered},
     session::{
         inbox::Inbox,
+        pace::Paced,
         reading::Reading,
         rules::Rules,
         seat::{Seat, Step},
@@ -97,6 +98,8 @@ pub(crate) async fn serve<R: Source, W: Sink>(shared: Arc<Shared>, from: From, s
         opened: now,
         beat: now,
         unread_until: now,
+        paced: shared.rules.paced(now.into_std()),
+        heard_from: now,
         later: JoinSet::new(),
     };
     {
@@ -132,6 +135,9 @@ struct Connection<'a, R> {
     beat: Instant,
     /// Until then nothing was read, for the client's replies were not taken.
     unread_until: Instant,
+    paced: Paced,
+    /// Its next frame is heard from then on.
+    heard_from: Instant,
     /// Work of the session that takes its time: it ends with the connection.
     later: JoinSet<()>,
 }
@@ -148,7 +154,7 @@ impl<R: Source> Connection<'_, R> {
             if !self.seat.is_fresh() {
                 self.source.trust(self.manners().frame_bytes_max);
             }
-            let reads = self.seat.takes_requests() && self.link.takes_replies();
+            let reads = self.reads();
             if !reads {
                 self.unread_until = Instant::now();
             }
@@ -168,8 +174,8 @@ impl<R: Source> Connection<'_, R> {
                             begins
                         };
                         self.perform().await;
-                        if begins {
-                            // Its dialect may be less patient than the last one.
+                        // Its dialect may be less patient than the last one.
+                        if self.keep_pace() || begins {
                             timer.as_mut().reset(self.due());
                         }
                     }
@@ -194,7 +200,26 @@ impl<R: Source> Connection<'_, R> {
                     timer.as_mut().reset(self.due());
                 }
             }
+            if !reads {
+                // Until now: what it said meanwhile is still to be read.
+                self.unread_until = Instant::now();
+            }
         }
+    }
+
+    /// Whether its next frame may come.
+    fn reads(&self) -> bool {
+        let is_its_turn = self.heard_from <= Instant::now();
+        is_its_turn && self.seat.takes_requests() && self.link.takes_replies()
+    }
+
+    /// Counts the frame that was heard. Whether the next one is heard later.
+    fn keep_pace(&mut self) -> bool {
+        let Some(pace) = self.manners().pace else { return false };
+        let now = Instant::now();
+        let wait = self.paced.wait(pace, self.seat.shown(), now.into_std());
+        self.heard_from = now + wait;
+        !wait.is_zero()
     }
 
     /// A client that has said its last may still listen: its calls are answered.
@@ -227,7 +252,10 @@ impl<R: Source> Connection<'_, R> {
     fn due(&self) -> Instant {
         let manners = self.manners();
         let silent = self.heard() + manners.silence;
-        let due = silent.min(self.beat + manners.heartbeat);
+        let mut due = silent.min(self.beat + manners.heartbeat);
+        if self.heard_from > Instant::now() {
+            due = due.min(self.heard_from);
+        }
         if self.seat.is_fresh() { due.min(self.opened + manners.attach_within) } else { due }
     }
 
@@ -460,7 +488,7 @@ async fn catch_up(shared: &Arc<Shared>, link: &Arc<Link>, lag: Lag) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::duplex;
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};
 
     use super::*;
     use crate::{
@@ -468,8 +496,56 @@ mod tests {
             serve::Bridge,
             transport::{LineSink, Lines, Share},
         },
+        session::{pace::Pace, rates::Rate},
         testing::{Fake, echo::Echo, keyed},
     };
+
+    /// A client of a node, by lines.
+    fn client(bridge: &Bridge) -> DuplexStream {
+        let (io, other) = duplex(64 * 1024);
+        let (read, write) = tokio::io::split(io);
+        let lines = Lines::new(read, Share::of(Arc::default()));
+        tokio::spawn(serve(bridge.shared(), From::by(Transport::Tcp), lines, LineSink(write)));
+        other
+    }
+
+    /// The time until all frames of a client are answered, each by one line.
+    async fn until_answered(client: &mut DuplexStream, frames: &[String]) -> Duration {
+        let began = Instant::now();
+        client.write_all(frames.concat().as_bytes()).await.unwrap();
+        let mut lines = BufReader::new(client).lines();
+        for frame in frames {
+            let line = lines.next_line().await.unwrap().expect(frame);
+            assert!(!line.contains("event"), "{line}");
+        }
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frames_beyond_the_pace_are_heard_later_and_none_is_lost() {
+        let (fake, hub) = Fake::new();
+        let minutely = |burst| Rate { burst, per_minute: 1 };
+        let pace = Pace { own: minutely(4), of_key: minutely(6), of_stranger: minutely(1) };
+        let bridge = Bridge::new(keyed(), hub, fake, vec![Arc::new(Echo::at(pace))]);
+        let attach = |who: &str| format!("{{\"type\":\"echo\",\"attach\":\"{who}\"}}\n");
+        let minute = Duration::from_secs(60);
+        let some = |who: &str, more: usize| {
+            let more = std::iter::repeat_n("{}\n".to_owned(), more);
+            std::iter::once(attach(who)).chain(more).collect::<Vec<_>>()
+        };
+        // A pause is as long as a client may be silent, which this one is not.
+        let mut one = client(&bridge);
+        let took = until_answered(&mut one, &some("one", 6)).await;
+        assert!(took >= minute * 2 && took < minute * 3, "{took:?}");
+        // Another connection of the key has what the key has left.
+        let mut two = client(&bridge);
+        let took = until_answered(&mut two, &some("two", 4)).await;
+        assert!(took >= minute && took < minute * 4, "{took:?}");
+        // One without a key: the first frame of it is heard.
+        let mut stranger = client(&bridge);
+        let frames = vec!["{\"type\":\"echo\"}\n".to_owned()];
+        assert!(until_answered(&mut stranger, &frames).await < minute);
+    }
 
     #[tokio::test]
     async fn an_idle_connection_is_small() {

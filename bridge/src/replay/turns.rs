@@ -1,7 +1,9 @@
-//! Who plays a replay next: of each key one at a time, in the order in which they came, so many in all; and how often.
+//! Who plays a replay next: of each key one at a time, in the order in which they came, so many in all; and how often. Those who show
+//! no key are told apart by their networks.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -14,12 +16,13 @@ use tokio::{
 
 use crate::{
     limits::{
-        REPLAY_WAITS_FOR, REPLAYS_AT_ONCE, REPLAYS_OF_KEY_WAITING_MAX, REPLAYS_OF_STRANGERS,
+        REPLAY_NETWORKS_MAX, REPLAY_WAITS_FOR, REPLAYS_AT_ONCE, REPLAYS_OF_KEY_WAITING_MAX,
+        REPLAYS_OF_NETWORK, REPLAYS_OF_NETWORK_PER_MINUTE, REPLAYS_OF_STRANGERS,
         REPLAYS_OF_STRANGERS_PER_MINUTE, REPLAYS_PER_MINUTE,
     },
     read::Visitor,
     seam::refusal::Refusal,
-    session::meter::Meter,
+    session::{meter::Meter, rates::Buckets},
 };
 
 /// See the module.
@@ -27,7 +30,10 @@ pub(super) struct Turns {
     lines: Mutex<HashMap<KeyPrint, Line>>,
     all: Arc<Semaphore>,
     strangers: Arc<Semaphore>,
+    /// Replays that are played for strangers of each network.
+    networks: Mutex<HashMap<IpAddr, usize>>,
     begun: Meter,
+    begun_by: Mutex<Buckets<IpAddr>>,
 }
 
 /// Those of one key.
@@ -44,11 +50,24 @@ struct Place {
     turn: Arc<Semaphore>,
 }
 
+/// One of the places of a network.
+struct Share {
+    turns: Arc<Turns>,
+    network: IpAddr,
+}
+
 /// A replay may be played while this is held.
 pub(super) struct Turn {
     _all: OwnedSemaphorePermit,
+    _own: Own,
+}
+
+/// What others of the same kind have less of.
+enum Own {
     /// Of those who show a key: the others of it wait.
-    _own: Option<(OwnedSemaphorePermit, Place)>,
+    Key { _turn: OwnedSemaphorePermit, _place: Place },
+    /// Of those who do not. `None`: they are on this machine, or nobody knows where.
+    Network { _share: Option<Share> },
 }
 
 impl Turns {
@@ -57,7 +76,9 @@ impl Turns {
             lines: Mutex::default(),
             all: Arc::new(Semaphore::new(REPLAYS_AT_ONCE)),
             strangers: Arc::new(Semaphore::new(REPLAYS_OF_STRANGERS)),
+            networks: Mutex::default(),
             begun: Meter::new(Instant::now()),
+            begun_by: Mutex::new(Buckets::new(REPLAY_NETWORKS_MAX)),
         })
     }
 
@@ -70,7 +91,8 @@ impl Turns {
         if visitor.is_stranger() {
             let all = self.strangers.clone().try_acquire_owned();
             let all = all.map_err(|_| Refusal::Overloaded)?;
-            return Ok(Turn { _all: all, _own: None });
+            let share = visitor.network().map(|network| self.share(network)).transpose()?;
+            return Ok(Turn { _all: all, _own: Own::Network { _share: share } });
         }
         let place = self.stand(visitor.key())?;
         let turn = place.turn.clone();
@@ -80,7 +102,22 @@ impl Turns {
             Ok::<_, tokio::sync::AcquireError>((own, self.all.clone().acquire_owned().await?))
         });
         let (own, all) = waited.await.ok().and_then(Result::ok).ok_or(Refusal::Overloaded)?;
-        Ok(Turn { _all: all, _own: Some((own, place)) })
+        Ok(Turn { _all: all, _own: Own::Key { _turn: own, _place: place } })
+    }
+
+    fn share(self: &Arc<Turns>, network: IpAddr) -> Result<Share, Refusal> {
+        let mut networks = self.networks();
+        // As many networks as strangers at the most.
+        let here = networks.entry(network).or_default();
+        if *here >= REPLAYS_OF_NETWORK {
+            return Err(Refusal::Overloaded);
+        }
+        *here += 1;
+        Ok(Share { turns: self.clone(), network })
+    }
+
+    fn networks(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.networks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stand(self: &Arc<Turns>, key: KeyPrint) -> Result<Place, Refusal> {
@@ -94,8 +131,14 @@ impl Turns {
         Ok(Place { turns: self.clone(), key, turn: line.turn.clone() })
     }
 
-    /// A room is gone through from its beginning: counted, for each key and for all strangers.
+    /// A room is gone through from its beginning: counted, for each key, and for the strangers of each network and all of them.
     pub(super) fn begins(&self, visitor: &Visitor) -> Result<(), Refusal> {
+        if let Some(network) = visitor.network() {
+            let rate = REPLAYS_OF_NETWORK_PER_MINUTE;
+            let mut begun = self.begun_by.lock().unwrap_or_else(PoisonError::into_inner);
+            let taken = begun.take(&network, rate, Instant::now());
+            taken.map_err(|_| Refusal::TooManyReplays { per_minute: rate.per_minute })?;
+        }
         let per_minute = match visitor.is_stranger() {
             true => REPLAYS_OF_STRANGERS_PER_MINUTE,
             false => REPLAYS_PER_MINUTE,
@@ -114,6 +157,18 @@ impl Drop for Place {
             line.here -= 1;
             if line.here == 0 {
                 lines.remove(&self.key);
+            }
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut networks = self.turns.networks();
+        if let Entry::Occupied(mut here) = networks.entry(self.network) {
+            *here.get_mut() -= 1;
+            if *here.get() == 0 {
+                here.remove();
             }
         }
     }
@@ -178,5 +233,32 @@ mod tests {
             }
             assert_eq!(turns.begins(reader), Err(Refusal::TooManyReplays { per_minute }));
         }
+    }
+
+    #[tokio::test]
+    async fn a_network_of_strangers_leaves_places_to_others() {
+        let turns = Turns::new();
+        let of = |last: u8| Visitor::stranger().at(IpAddr::from([192, 0, 2, last]));
+        let mut held = Vec::new();
+        for nth in 1..u8::try_from(REPLAYS_OF_STRANGERS).unwrap() {
+            for _ in 0..REPLAYS_OF_NETWORK {
+                held.push(turns.next(&of(nth)).await.unwrap());
+            }
+            assert!(matches!(turns.next(&of(nth)).await, Err(Refusal::Overloaded)), "{nth}");
+        }
+        drop(turns.next(&of(99)).await.unwrap());
+        held.clear();
+        assert!(turns.networks().is_empty(), "nothing is left of those who are gone");
+        // Those of this machine have what all strangers have.
+        let near = Visitor::stranger().at(IpAddr::from([127, 0, 0, 1]));
+        for _ in 0..REPLAYS_OF_STRANGERS {
+            held.push(turns.next(&near).await.unwrap());
+        }
+        let per_minute = REPLAYS_OF_NETWORK_PER_MINUTE.per_minute;
+        for _ in 0..REPLAYS_OF_NETWORK_PER_MINUTE.burst {
+            turns.begins(&of(1)).unwrap();
+        }
+        assert_eq!(turns.begins(&of(1)), Err(Refusal::TooManyReplays { per_minute }));
+        turns.begins(&of(2)).unwrap();
     }
 }

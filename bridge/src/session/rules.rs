@@ -8,7 +8,11 @@ use mesh::{
     name::id::{KeyPrint, RoomId},
 };
 
-use super::{meter::Meter, party::Party};
+use super::{
+    meter::Meter,
+    pace::{Paced, Paces},
+    party::Party,
+};
 use crate::{
     config::Config,
     delivery::{hook::Hook, hub::Hub},
@@ -21,6 +25,7 @@ pub(crate) struct Rules {
     pub(super) config: Arc<Config>,
     pub(super) hub: Arc<Hub>,
     meter: Arc<Meter>,
+    paces: Arc<Paces>,
 }
 
 /// Whether the party's key may do more than read.
@@ -30,7 +35,12 @@ pub(super) fn may_write(party: &Party) -> Result<(), Refusal> {
 
 impl Rules {
     pub(crate) fn new(config: Arc<Config>, hub: Arc<Hub>, meter: Arc<Meter>) -> Rules {
-        Rules { config, hub, meter }
+        Rules { config, hub, meter, paces: Arc::new(Paces::new(Instant::now())) }
+    }
+
+    /// A connection that is to be heard at a pace.
+    pub(crate) fn paced(&self, now: Instant) -> Paced {
+        Paced::new(self.paces.clone(), now)
     }
 
     /// A room, if it is known and the party may read it.

@@ -32,7 +32,7 @@ use crate::{
     delivery::{ending::Ending, link},
     delivery::{hook::Hook, hub::Beside},
     limits,
-    read::Visitor,
+    read::{NOBODY, Visitor},
     reply::Ended,
     seam::{
         answer::{self, Answer, Welcome},
@@ -107,6 +107,8 @@ pub struct Seat {
     pub(super) now: Instant,
     /// Bytes of that frame.
     frame: usize,
+    /// See [`Seat::shows`].
+    shown: Option<KeyPrint>,
     pub(super) state: State,
     waiting: Waiting,
     /// For how long the agent stays when its connection has ended, if it wishes to.
@@ -268,6 +270,12 @@ impl Seat {
         }
     }
 
+    /// The client has shown that it holds a key, though its agent comes later, or never: what it says counts among all that is said
+    /// with this key.
+    pub fn shows(&mut self, key: KeyPrint) {
+        self.shown = Some(key);
+    }
+
     /// The client's network, if its connection says that: of one that comes by way of a proxy of the operator's, as that says.
     #[must_use]
     pub fn client(&self) -> Option<IpAddr> {
@@ -300,6 +308,11 @@ impl Seat {
         self.me().and_then(|me| me.agent())
     }
 
+    /// The key that the client has shown.
+    pub(crate) fn shown(&self) -> Option<KeyPrint> {
+        self.shown.or_else(|| self.key().filter(|key| *key != NOBODY))
+    }
+
     /// The key of the agent that is attached.
     #[must_use]
     pub fn key(&self) -> Option<KeyPrint> {
@@ -325,6 +338,7 @@ impl Seat {
             client: None,
             now: Instant::now(),
             frame: 0,
+            shown: None,
             state: State::Fresh,
             waiting: Waiting::default(),
             linger: None,

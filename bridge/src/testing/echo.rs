@@ -33,7 +33,7 @@ use crate::{
         refusal::Refusal,
     },
     secret::Secret,
-    session::{ask::Ask, seat::Seat},
+    session::{ask::Ask, pace::Pace, seat::Seat},
 };
 
 /// Its largest frame, in bytes.
@@ -44,6 +44,7 @@ pub const FRAME_BYTES_MAX: usize = 1_000;
 pub struct Echo {
     plain: Arc<EchoVoice>,
     numbered: Arc<EchoVoice>,
+    pace: Option<Pace>,
 }
 
 /// How it echoes events.
@@ -55,6 +56,7 @@ pub struct EchoVoice {
 
 struct Chat {
     numbered: Arc<EchoVoice>,
+    pace: Option<Pace>,
     /// Events that the client was told of with a number.
     told: u64,
     /// The agent that the client does not want to hear.
@@ -67,6 +69,7 @@ const MANNERS: Manners = Manners {
     attach_within: Duration::from_secs(2),
     silence: Duration::from_secs(60),
     heartbeat: Duration::from_secs(60),
+    pace: None,
     too_large: Ending::TooLarge,
     not_text: Ending::NotText,
 };
@@ -74,7 +77,14 @@ const MANNERS: Manners = Manners {
 impl Default for Echo {
     fn default() -> Echo {
         let voice = |numbered| Arc::new(EchoVoice { numbered });
-        Echo { plain: voice(false), numbered: voice(true) }
+        Echo { plain: voice(false), numbered: voice(true), pace: None }
+    }
+}
+
+impl Echo {
+    /// Hears its clients at this pace.
+    pub fn at(pace: Pace) -> Echo {
+        Echo { pace: Some(pace), ..Echo::default() }
     }
 }
 
@@ -84,7 +94,8 @@ impl Dialect for Echo {
     }
 
     fn begin(&self) -> Box<dyn Conversation> {
-        Box::new(Chat { numbered: self.numbered.clone(), told: 0, deaf_to: None })
+        let (numbered, pace) = (self.numbered.clone(), self.pace);
+        Box::new(Chat { numbered, pace, told: 0, deaf_to: None })
     }
 
     fn manners(&self) -> Manners {
@@ -138,7 +149,7 @@ impl Conversation for Chat {
     }
 
     fn manners(&self) -> Manners {
-        MANNERS
+        Manners { pace: self.pace, ..MANNERS }
     }
 }
 

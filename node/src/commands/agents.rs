@@ -59,8 +59,15 @@ impl Agents {
 impl Which {
     fn run(self, stop: bool) -> Result<()> {
         let who = self.agent.clone().unwrap_or_else(|| "all agents".to_owned());
+        let is_one = self.agent.is_some();
         done(&self.node_args, Request::StopAgents { agent_id: self.agent, stop })?;
-        say(&if stop { format!("{who}: stopped") } else { format!("{who}: let go") })
+        say(&if stop { format!("{who}: stopped") } else { format!("{who}: let go") })?;
+        if stop && is_one {
+            return say(
+                "who has its key can come back under another id: revoke the key, or stop --all",
+            );
+        }
+        Ok(())
     }
 }
 

@@ -108,3 +108,47 @@ fn both_sides_of_a_split_fire_and_afterwards_each_slot_is_fired_once_again() {
     let theirs = her.gets("cron.list", &json!({}));
     assert_eq!(theirs["jobs"].as_array().unwrap().len(), 1, "{theirs}");
 }
+
+#[test]
+fn when_a_node_is_killed_the_other_fires_and_no_slot_is_fired_twice_when_it_is_back() {
+    let dirs = [temp(), temp()];
+    let named = |name: &'static str| ["--name", name];
+    let near = keyed(dirs[0].path(), &named("near"));
+    let join = ["--name", "far", "--join", near.text("ticket")];
+    let far = keyed(dirs[1].path(), &join);
+    far.until_connected();
+    let key = mint(&near, &[]);
+    let (mut ada, mut her) = (come(&near, &key, "ada"), come(&far, &key, "ada"));
+    let job = json!({"name": "of-the-key", "message": "tick", "schedule": "every 2 s", "deliverTo": "lobby"});
+    let job = ada.gets("cron.create", &job)["id"].clone();
+    until("the job is at the other node", || {
+        let listed = her.gets("cron.list", &json!({}));
+        listed["jobs"].as_array().unwrap().len() == 1
+    });
+    let mut firing = String::new();
+    until("somebody fires", || {
+        let listed = runs(&mut her, &job);
+        firing = listed.last().map(|run| run.node.clone()).unwrap_or_default();
+        listed.len() >= 2
+    });
+    // The one that fires is killed, and the other one goes on.
+    let (dies, stays, mut client, at) =
+        if firing == "near" { (near, far, her, 0) } else { (far, near, ada, 1) };
+    let (dead, alive) = if firing == "near" { ("near", "far") } else { ("far", "near") };
+    dies.kill();
+    until("the other one fires", || slots_of(&mut client, &job, alive).len() >= 2);
+    let before = slots_of(&mut client, &job, alive);
+    let back = keyed(dirs[at].path(), &named(dead));
+    back.until_connected();
+    let mut anew = come(&back, &key, "ada");
+    let last = before.last().copied().unwrap();
+    until("it goes on, and both list the same", || {
+        let listed = runs(&mut client, &job);
+        let later = by_slot(&listed).into_keys().filter(|slot| *slot > last).count();
+        later >= SETTLED && runs(&mut anew, &job) == listed
+    });
+    for (slot, runs) in by_slot(&runs(&mut client, &job)) {
+        assert_eq!(runs.len(), 1, "{slot}: {runs:?}");
+    }
+    drop(stays);
+}

@@ -28,6 +28,7 @@ mod secret;
 mod service;
 mod stopping;
 mod story;
+mod teams;
 mod tokens;
 mod twins;
 mod webhooks;

@@ -14,10 +14,12 @@ use bridge::{
     read::{Desk, Visitor},
     seam::{
         call::{From, History, ListAgents, ListRooms, Numbered},
+        event,
         refusal::Refusal,
     },
     secret::Secret,
     session::ask::Ask,
+    shown::{Eyes, is_room_only},
 };
 use mesh::name::number::Number;
 use protocol::{
@@ -25,6 +27,7 @@ use protocol::{
     object::{Agent, Message, Room},
 };
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
     codes::{NO_FILE, Problem},
@@ -159,14 +162,15 @@ impl Web {
 
     /// Public rooms are read by everybody, or where the node's operator wants it so by holders of a valid key. Asked first,
     /// so that nobody else learns which rooms there are.
-    async fn may_read(&self, headers: &HeaderMap) -> Result<(), Failed> {
-        if !self.desk.config().strangers_read {
-            self.holder(headers).await?;
+    async fn may_read(&self, headers: &HeaderMap) -> Result<Eyes, Failed> {
+        match self.holder(headers).await {
+            Ok(_) => Ok(Eyes::Members),
+            Err(_) if self.desk.config().strangers_read => Ok(Eyes::Strangers),
+            Err(failed) => Err(failed),
         }
-        Ok(())
     }
 
-    /// Asks for somebody who has shown no key. A key opens no private room here: the answer is the same for all.
+    /// Asks for somebody who has shown no key. A key opens no private room here.
     async fn ask<C: Ask>(&self, call: C) -> Result<C::Answer, Failed> {
         Ok(self.desk.ask(&Visitor::stranger(), call).await?)
     }
@@ -199,13 +203,12 @@ struct Rooms {
     rooms: Vec<Room>,
 }
 
-async fn rooms(State(web): State<Web>, headers: HeaderMap) -> Result<Json<Rooms>, Failed> {
-    web.may_read(&headers).await?;
+async fn rooms(State(web): State<Web>, headers: HeaderMap) -> Result<Response, Failed> {
+    let eyes = web.may_read(&headers).await?;
     let rooms = web.ask(ListRooms { parent: None }).await?;
     let details = web.ask(details_of(&rooms)).await?;
-    Ok(Json(Rooms {
-        rooms: rooms::shown(&web.voice, &rooms, &details, &encode::Viewer::default()),
-    }))
+    let rooms = rooms::shown(&web.voice, &rooms, &details, &encode::Viewer::default());
+    Ok(seen(eyes, Rooms { rooms }))
 }
 
 #[derive(Serialize)]
@@ -229,25 +232,58 @@ async fn history(
     State(web): State<Web>,
     headers: HeaderMap,
     Path(room): Path<String>,
-) -> Result<Json<Page>, Failed> {
-    web.may_read(&headers).await?;
+) -> Result<Response, Failed> {
+    let eyes = web.may_read(&headers).await?;
     let room = web.voice.room(&room)?;
     let limit = HTTP_HISTORY_ROWS;
     let page = web.ask(History { room, from: From::Newest, limit, before_ms: None }).await?;
-    let messages = page.messages.iter().map(|message| encode::message(web.voice.lobby(), message));
-    Ok(Json(Page { room_id: web.voice.name(room), messages: messages.collect() }))
+    let messages = page.messages.iter().filter(|message| is_for(eyes, message));
+    let messages = messages.map(|message| encode::message(web.voice.lobby(), message)).collect();
+    Ok(seen(eyes, Page { room_id: web.voice.name(room), messages }))
 }
 
 async fn message(
     State(web): State<Web>,
     headers: HeaderMap,
     Path((room, seq)): Path<(String, u64)>,
-) -> Result<Json<Message>, Failed> {
-    web.may_read(&headers).await?;
+) -> Result<Response, Failed> {
+    let eyes = web.may_read(&headers).await?;
     let room = web.voice.room(&room)?;
     let message = web.ask(Numbered { room, number: Number(seq) }).await?;
     // The only code for a thing that is not there which fits a message, too.
     let missing = || Problem::new(Code::RoomNotFound, "no message ever had this number here");
-    let message = message.ok_or_else(missing)?;
-    Ok(Json(encode::message(web.voice.lobby(), &message)))
+    let message = message.filter(|message| is_for(eyes, message)).ok_or_else(missing)?;
+    Ok(seen(eyes, encode::message(web.voice.lobby(), &message)))
+}
+
+/// Whether one who looks is shown a message: not if its author keeps it in the room.
+fn is_for(eyes: Eyes, message: &event::Message) -> bool {
+    match eyes {
+        Eyes::Members => true,
+        Eyes::Strangers => !is_room_only(message.said.metadata.as_deref()),
+    }
+}
+
+/// A page, as one who looks is shown it: without a key, without prints of keys, and without addresses in records.
+fn seen(eyes: Eyes, page: impl Serialize) -> Response {
+    if eyes == Eyes::Members {
+        return Json(page).into_response();
+    }
+    let Ok(mut page) = serde_json::to_value(page) else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let messages = page.get_mut("messages").and_then(Value::as_array_mut);
+    for message in messages.into_iter().flatten() {
+        records(eyes, message);
+    }
+    records(eyes, &mut page);
+    eyes.reads(&mut page);
+    Json(page).into_response()
+}
+
+/// The record in the metadata of a message.
+fn records(eyes: Eyes, message: &mut Value) {
+    if let Some(record) = message.pointer_mut("/metadata/git") {
+        eyes.reads_record(record);
+    }
 }

@@ -69,6 +69,7 @@ pub const MANNERS: Manners = Manners {
     attach_within: limits::REGISTER_WITHIN,
     silence: limits::SILENT_FOR_MAX,
     heartbeat: limits::HEARTBEAT_EVERY,
+    pace: None,
     too_large: Ending::BadFrame,
     not_text: Ending::BadFrame,
 };

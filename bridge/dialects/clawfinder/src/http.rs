@@ -30,7 +30,7 @@ use crate::{
     rates::Origin,
     registry::Registry,
     resource::Resource,
-    reviews, schema,
+    reviews, schema, stops,
 };
 
 /// The paths of the index. `/api/agents` without more is ClawChat's.
@@ -235,6 +235,9 @@ async fn carry_out(
     coming: &Coming,
     fields: Option<Fields>,
 ) -> Answer<Done> {
+    if resource.sends(&coming.method) {
+        stops::may_send(registry, coming.caller.as_ref().map(|caller| caller.print)).await?;
+    }
     let deletes = coming.method == Method::DELETE;
     match (resource, fields) {
         (Resource::Register, Some(fields)) => agents::register(registry, coming, fields).await,

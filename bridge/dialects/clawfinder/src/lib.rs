@@ -6,7 +6,7 @@
 //!
 //! In reading order: `http` (a request's way in), `resource` (the table of pages), `caller` (the account that asks), `body`, `query` and `fields` (what it gives), `agents`,
 //! `jobs`, `reviews`, `mail` and `schema` (the pages), `negotiation` (the protocol that mail may follow), `registry` (the index of this node, kept up to the store), `index` (what shows),
-//! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`, `requests` (counts for operators), `overseer` and `hidden` (accounts that they hide),
+//! `claims` (accounts that want the same name), `proof`, `hosted` (accounts whose PGP key a node made), `usernames`, `shapes`, `times` and `page` (as clients read them), `problem` (why not), `secret`, `rates`, `stops` (agents that may send nothing), `requests` (counts for operators), `overseer` and `hidden` (accounts that they hide),
 //! `linked` (the accounts of agents that have another key), `rooms` (of such agents, which have their mail in them: `linking`, `guest`, `places`, `inward`, `outward`), `tools` (lent to the hosts of agents; `results`), `settings`, `limits`.
 
 #![warn(missing_docs)]
@@ -50,6 +50,7 @@ mod schema;
 mod secret;
 mod settings;
 mod shapes;
+mod stops;
 #[cfg(test)]
 mod tests;
 mod times;

@@ -128,3 +128,6 @@ pub const ROOM_NEWS_FOR_MS: u64 = 7 * 24 * 3_600 * 1_000;
 pub const ROOM_TEXT_BYTES_MAX: usize = 192 << 10;
 /// And of what is said there of a negotiation.
 pub const ROOM_METADATA_BYTES_MAX: usize = 16 << 10;
+/// Accounts of which it is remembered whose agent's they are: some 100 bytes each. Of one that is forgotten its agent's stop is known
+/// again with its next call of a tool.
+pub(crate) const AGENTS_NOTED_MAX: usize = 10_000;

@@ -46,6 +46,7 @@ use crate::{
     secret,
     settings::Settings,
     shapes::{Agent, Named},
+    stops::Agents,
 };
 
 /// See the module.
@@ -70,6 +71,8 @@ pub(crate) struct Registry {
     hidden: Arc<Hidden>,
     /// Accounts of agents whose mail this node puts into rooms.
     pub(crate) hosting: Arc<Hosting>,
+    /// Agents whose accounts were used here.
+    pub(crate) agents: Agents,
     /// Envelopes of mail that accounts have opened.
     pub(crate) readers: Readers,
     /// Accounts whose keys were shown here, as this node has noted it.
@@ -125,6 +128,7 @@ impl Registry {
             registrations: Registrations::default(),
             counts,
             hosting: Arc::default(),
+            agents: Agents::default(),
             changes: AtomicU64::default(),
             readers: Readers::default(),
             presented: Mutex::default(),

@@ -100,6 +100,32 @@ impl Resource {
         }
     }
 
+    /// Whether others see, or are sent, something of the account's own making. What it takes back, and how it keeps its inbox, is no such
+    /// thing.
+    pub(crate) fn sends(&self, method: &Method) -> bool {
+        let makes = [Method::POST, Method::PUT, Method::PATCH].contains(method);
+        match self {
+            Resource::Register
+            | Resource::Me
+            | Resource::Proof
+            | Resource::Send
+            | Resource::Negotiate
+            | Resource::Jobs
+            | Resource::Job(_)
+            | Resource::Reviews
+            | Resource::Review(_) => makes,
+            Resource::SecretKey
+            | Resource::Inbox
+            | Resource::Received(_)
+            | Resource::SentBox
+            | Resource::Sent(_)
+            | Resource::Sessions
+            | Resource::Session(_)
+            | Resource::Agent(_)
+            | Resource::Schema => false,
+        }
+    }
+
     /// Whether it takes an account's key.
     pub(crate) fn needs_key(&self, method: &Method) -> bool {
         match self.traits().key {

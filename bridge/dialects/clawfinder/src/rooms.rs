@@ -22,7 +22,7 @@ use bridge::{
     read::Overheard,
     seam::{event::Event, refusal::Refusal},
 };
-use mesh::name::id::{KeyPrint, RoomId};
+use mesh::name::id::{AgentId, KeyPrint, RoomId};
 use tokio::{
     sync::{Notify, broadcast, broadcast::error::RecvError},
     time::sleep,
@@ -73,6 +73,11 @@ impl Hosting {
         for guest in rows.iter().filter_map(|(_, row)| Guest::of_row(row)) {
             self.insert(guest);
         }
+    }
+
+    /// The agent whose mail is put into rooms here, and its key.
+    pub(crate) fn agent_of(&self, account: KeyPrint) -> Option<(KeyPrint, AgentId)> {
+        self.lock().get(&account).map(|guest| (guest.print, guest.agent.clone()))
     }
 
     fn has_agent(&self, agent: &str) -> bool {
@@ -159,7 +164,7 @@ async fn wait(hosting: &Hosting, heard: &mut broadcast::Receiver<Arc<Overheard>>
 }
 
 /// The private room in which somebody has said something, and who.
-fn said(overheard: &Overheard) -> Option<(RoomId, mesh::name::id::AgentId)> {
+fn said(overheard: &Overheard) -> Option<(RoomId, AgentId)> {
     let Event::Said(message) = &overheard.event else { return None };
     (!overheard.facts.is_public()).then(|| (overheard.room, message.said.agent.clone()))
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use bridge::{
-    seam::call::NotStopped,
     secret::Secret,
     toolbox::{Called, LentTool, ToolCaller, Toolbox},
 };
+use mesh::name::id::KeyPrint;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     linked::{self, Linked, NoAccount},
     problem::{Answer, Problem},
     registry::Registry,
-    usernames,
+    stops, usernames,
 };
 
 mod results;
@@ -61,7 +61,10 @@ async fn called(
 ) -> Result<Map<String, Value>, NoAccount> {
     let Linked { key, print, is_known } =
         linked::of(registry, (by.signer.as_ref(), &by.agent)).await?;
-    let asks = Asks { registry, by, key, given };
+    if let Some(signer) = &by.signer {
+        registry.agents.note(print, signer.print(), &by.agent);
+    }
+    let asks = Asks { registry, key, given };
     if tool == table::REGISTER {
         let done = if is_known { asks.update().await } else { asks.register().await };
         return Ok(results::one("agent", done?));
@@ -90,7 +93,6 @@ async fn called(
 /// An agent that asks for something, with its arguments.
 struct Asks<'a> {
     registry: &'a Arc<Registry>,
-    by: &'a ToolCaller,
     key: Secret,
     given: Map<String, Value>,
 }
@@ -107,20 +109,7 @@ impl Asks<'_> {
         http::ask(self.registry, Some(&self.key), (Method::GET, path), None).await
     }
 
-    /// Others see or are sent something of the agent's: one that is stopped may not.
     async fn send(&self, method: Method, path: &str, body: Value) -> Answer<Value> {
-        self.may_send().await?;
-        self.note(method, path, body).await
-    }
-
-    async fn may_send(&self) -> Answer<()> {
-        let Some(signer) = &self.by.signer else { return Ok(()) };
-        let of = Some((signer.print(), self.by.agent.clone()));
-        Ok(self.registry.desk.ask(self.registry.visitor(), NotStopped { of }).await?)
-    }
-
-    /// Something that only the agent itself sees changes.
-    async fn note(&self, method: Method, path: &str, body: Value) -> Answer<Value> {
         http::ask(self.registry, Some(&self.key), (method, path), Some(&body)).await
     }
 
@@ -201,7 +190,7 @@ impl Asks<'_> {
         }
         profile["hosted"] = json!(true);
         profile["api_key"] = json!(self.key.expose());
-        self.may_send().await?;
+        stops::may_send(self.registry, Some(KeyPrint::of(self.key.expose()))).await?;
         // Nobody shows a key yet.
         let registering = (Method::POST, "/api/agents/register/");
         http::ask(self.registry, None, registering, Some(&profile)).await
@@ -290,7 +279,7 @@ impl Asks<'_> {
             "read" => Ok(results::mail(self.get(&self.path(INBOX, "id")?).await?, from)),
             "mark_read" => {
                 let path = self.path(INBOX, "id")?;
-                let marked = self.note(Method::PATCH, &path, json!({"is_read": true})).await?;
+                let marked = self.send(Method::PATCH, &path, json!({"is_read": true})).await?;
                 Ok(results::plain(marked))
             }
             "send" => {

@@ -7,6 +7,7 @@ use bridge::{
     read::Visitor,
     seam::{call::DescribeKey, refusal::Refusal},
     secret::Secret,
+    shown::Eyes,
 };
 use mesh::{
     api::{agenda::Standing, command::Refused},
@@ -216,7 +217,7 @@ impl Member {
             key: Secret::new(""),
             rights: Rights { writes: false, approves: false, own: false },
             user: String::new(),
-            style,
+            style: Style { eyes: Eyes::Strangers, ..style },
             since,
             agent: OnceLock::new(),
             agent_name: OnceLock::new(),

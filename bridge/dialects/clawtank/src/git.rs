@@ -72,15 +72,6 @@ pub(crate) fn told(saying: &Saying<'_>, style: Style) -> Option<Told> {
     Some(told)
 }
 
-/// Without what members alone are shown.
-pub(crate) fn for_all(frame: &mut Value) {
-    if let Some(author) =
-        frame.pointer_mut("/data/commit_info/author").and_then(Value::as_object_mut)
-    {
-        author.remove("email");
-    }
-}
-
 /// The commits of rooms, those that were asked for last.
 pub(crate) struct Watch(Mutex<Newest<RoomId, Arc<tokio::sync::Mutex<Read>>>>);
 
@@ -378,9 +369,7 @@ pub(crate) async fn page(cx: &Context, room: RoomId, wish: &At<'_>) -> Result<Va
         }
         let told = told(&saying, style)?;
         let mut frame: Value = serde_json::from_slice(&told.frame(style.form)).ok()?;
-        if !cx.member.shows_key {
-            for_all(&mut frame);
-        }
+        style.eyes.reads_record(&mut frame["data"]);
         Some(frame)
     };
     let mut all: Vec<Value> = page.messages.iter().filter_map(frame).collect();

@@ -11,14 +11,14 @@ use std::{
 use axum::{
     Json, Router,
     body::to_bytes,
-    extract::{Request, State},
+    extract::{ConnectInfo, Request, State},
     http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::any,
 };
 use bridge::{
     dialect::{Annex, Intrusion, Site},
-    read::Visitor,
+    read::{Peer, Visitor},
     seam::call::{Attach, Identity, StandOutside},
     secret::Secret,
 };
@@ -46,6 +46,13 @@ const KEY_HEADER: &str = "x-clawchat-key";
 const STAYS: Duration = Duration::from_secs(30);
 /// The person of a key that is for nobody in particular.
 const NOBODY: &str = "http";
+
+/// Who asks.
+struct Caller {
+    peer: Peer,
+    /// The key that it shows.
+    key: Option<String>,
+}
 
 type Opened = Arc<OnceLock<Arc<Shared>>>;
 
@@ -105,15 +112,20 @@ impl<'a> Route<'a> {
     }
 }
 
-async fn answer(State(web): State<Web>, request: Request) -> Response {
+async fn answer(
+    State(web): State<Web>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    request: Request,
+) -> Response {
+    let caller = Caller { peer, key: shown(request.headers()) };
     if let Some(Route::Of(named, "replay")) = Route::of(request.uri().path())
         && request.method() == Method::GET
     {
         let query = query(request.uri().query().unwrap_or_default());
-        let (named, key) = (named.to_owned(), shown(request.headers()));
-        return replayed(&web, (&named, key), query).await.unwrap_or_else(|no| refused(&no));
+        let replayed = replayed(&web, (&caller, request.headers()), (named, query)).await;
+        return replayed.unwrap_or_else(|no| refused(&no));
     }
-    match asked(&web, request).await {
+    match asked(&web, caller, request).await {
         Ok((status, body)) => (status, Json(body)).into_response(),
         Err(problem) => refused(&problem),
     }
@@ -149,16 +161,20 @@ pub(crate) fn refuse(why: Intrusion) -> Response {
 
 async fn replayed(
     web: &Web,
-    (named, key): (&str, Option<String>),
-    query: Value,
+    (caller, headers): (&Caller, &HeaderMap),
+    (named, query): (&str, Value),
 ) -> Result<Response, Problem> {
     let starting = || Problem::new(Code::ServerError, "the node is starting");
     let shared = web.shared.get().ok_or_else(starting)?.clone();
-    let cx = reader(web, &shared, key.as_deref()).await?;
+    let cx = reader(web, &shared, (caller, headers)).await?;
     replay::file(&cx, named, &At::new("query", &query)).await
 }
 
-async fn asked(web: &Web, request: Request) -> Result<(StatusCode, Value), Problem> {
+async fn asked(
+    web: &Web,
+    caller: Caller,
+    request: Request,
+) -> Result<(StatusCode, Value), Problem> {
     let starting = || Problem::new(Code::ServerError, "the node is starting");
     let shared = web.shared.get().ok_or_else(starting)?.clone();
     let path = request.uri().path().to_owned();
@@ -166,12 +182,13 @@ async fn asked(web: &Web, request: Request) -> Result<(StatusCode, Value), Probl
     let missing = || Problem::missing("no such page");
     let route = Route::of(&path).ok_or_else(missing)?;
     let query = query(request.uri().query().unwrap_or_default());
-    let key = shown(request.headers());
     if method == Method::GET {
-        let cx = reader(web, &shared, key.as_deref()).await?;
-        return read(&cx, route, &query).await.map(|body| (StatusCode::OK, body));
+        let cx = reader(web, &shared, (&caller, request.headers())).await?;
+        let mut body = read(&cx, route, &query).await?;
+        cx.style().eyes.reads(&mut body);
+        return Ok((StatusCode::OK, body));
     }
-    let cx = writer(web, &shared, key).await?;
+    let cx = writer(web, &shared, caller.key).await?;
     let body = body_of(&shared, request).await?;
     write(&cx, (&method, route), &body).await
 }
@@ -246,11 +263,16 @@ pub(crate) fn shown(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Somebody who reads: the holder of a key, or everybody.
-async fn reader(web: &Web, shared: &Arc<Shared>, key: Option<&str>) -> Result<Context, Problem> {
-    let member = match key {
+async fn reader(
+    web: &Web,
+    shared: &Arc<Shared>,
+    (caller, headers): (&Caller, &HeaderMap),
+) -> Result<Context, Problem> {
+    let member = match caller.key.as_deref() {
         Some(key) => Member::showing(shared, Wish::over_http(key, NOBODY), web.style).await?,
         None if shared.desk.config().strangers_read => {
-            Member::nobody(Visitor::stranger(), web.style, Instant::now())
+            let network = shared.desk.network(caller.peer, headers);
+            Member::nobody(Visitor::stranger().at(network), web.style, Instant::now())
         }
         None => {
             let text = "show a key: `authorization: Bearer KEY`";

@@ -21,6 +21,7 @@ use bridge::{
     dialect::{Annex, Conversation, Dialect, First, Manners, Site},
     read::Desk,
     seam::event,
+    shown::Eyes,
 };
 use mesh::name::id::RoomId;
 
@@ -86,7 +87,7 @@ impl ClawTank {
     /// Of the mesh with this lobby.
     #[must_use]
     pub fn new(lobby: RoomId, settings: Settings) -> ClawTank {
-        let voice = |form| Arc::new(Voice(Style { form, lobby }));
+        let voice = |form| Arc::new(Voice(Style { form, lobby, eyes: Eyes::Members }));
         let voices = Voices {
             prefixed: voice(Form::Prefixed),
             bare: voice(Form::Bare),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bridge::session::{pace::Pace, rates::Rate};
+
 /// A message of a client (spec §1).
 pub(crate) const MESSAGE_BYTES_MAX: usize = 65_536;
 /// One that is larger than this ends the connection: until then the client is told.
@@ -16,6 +18,16 @@ pub(crate) const SILENT_FOR_MAX: Duration = Duration::from_secs(90);
 pub(crate) const PING_EVERY: Duration = Duration::from_secs(30);
 /// The time between two looks whether the key of a client that is no agent yet is valid.
 pub(crate) const KEY_LOOK_EVERY: Duration = Duration::from_secs(15);
+
+/// Frames are heard at this pace. One connection: ten times as fast as all that one may do in a minute (spec §12). A key: a frame costs
+/// some 0.4 ms with all that follows from it, for most ask the mesh, and many are written; so a tenth of a core, and 1,000 people who
+/// say something every four seconds. One that has shown no key: it says what it understands, connects, and shows signs of life if
+/// it looks on.
+pub(crate) const PACE: Pace = Pace {
+    own: Rate { burst: 64, per_minute: 50 * 60 },
+    of_key: Rate { burst: 128, per_minute: 250 * 60 },
+    of_stranger: Rate { burst: 8, per_minute: 10 * 60 },
+};
 
 /// Bad frames in [`BAD_FRAMES_WITHIN`] that end a connection (spec §12).
 pub(crate) const BAD_FRAMES_MAX: u32 = 16;

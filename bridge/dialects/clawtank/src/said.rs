@@ -125,7 +125,8 @@ impl<'a> Saying<'a> {
             return told;
         }
         let own = self.own();
-        let (text, is_cut) = cut(self.content, TEXT_CHARS_MAX);
+        // Before places of mentions are counted.
+        let (text, is_cut) = cut(&style.eyes.verbatim(self.content), TEXT_CHARS_MAX);
         let (mentions, elsewhere) = self.mentioned(&own, &text);
         let room = self.room_of(&own);
         let mut content = json!({

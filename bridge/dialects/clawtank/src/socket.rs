@@ -26,8 +26,8 @@ use crate::{
     envelope::{Bad, CAPABILITIES, Related, Request, Told},
     extensions, git,
     limits::{
-        CONNECT_WITHIN, KEY_LOOK_EVERY, MESSAGE_BYTES_END, NEWS_MAX, PING_EVERY, REGISTER_WITHIN,
-        ROOMS_MAX, SILENT_FOR_MAX,
+        CONNECT_WITHIN, KEY_LOOK_EVERY, MESSAGE_BYTES_END, NEWS_MAX, PACE, PING_EVERY,
+        REGISTER_WITHIN, ROOMS_MAX, SILENT_FOR_MAX,
     },
     problem::{Code, Problem},
     rooms, runs,
@@ -46,6 +46,7 @@ pub(crate) const MANNERS: Manners = Manners {
     attach_within: CONNECT_WITHIN,
     silence: SILENT_FOR_MAX,
     heartbeat: PING_EVERY,
+    pace: Some(PACE),
     too_large: Ending::TooLarge,
     not_text: Ending::NotText,
 };
@@ -154,6 +155,7 @@ struct Entry {
 impl Entry {
     fn goes_on(self, seat: &mut Seat, member: Member, wish: Wish) {
         let Entry { state, shared, voices, news, heard, request } = self;
+        seat.shows(member.holder.key());
         seat.speak(voices.of(member.style.form).clone());
         let member = Arc::new(member);
         let cx = Context { shared, member: member.clone(), state, news };

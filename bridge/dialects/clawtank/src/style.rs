@@ -1,5 +1,6 @@
 //! How one kind of client is told of things: with ids of its form, in this mesh.
 
+use bridge::shown::Eyes;
 use bytes::Bytes;
 use mesh::{
     api::agenda::TaskView,
@@ -20,6 +21,8 @@ use crate::{
 pub(crate) struct Style {
     pub(crate) form: Form,
     pub(crate) lobby: RoomId,
+    /// Who is told.
+    pub(crate) eyes: Eyes,
 }
 
 /// The lobby, as it is written.
@@ -54,8 +57,12 @@ impl Style {
         })
     }
 
-    /// The owner of an agent with this key.
+    /// The owner of an agent with this key. To strangers nobody's is known.
     pub(crate) fn owner(self, key: Option<KeyPrint>) -> Value {
+        let key = match self.eyes {
+            Eyes::Members => key,
+            Eyes::Strangers => None,
+        };
         let (id, name) = names::owner(key);
         json!({"user_id": self.form.id("user", id), "display_name": name, "type": "human"})
     }

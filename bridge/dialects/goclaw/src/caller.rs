@@ -12,7 +12,10 @@ use bridge::{
         refusal::Refusal,
     },
     secret::Secret,
-    session::ask::Ask,
+    session::{
+        ask::Ask,
+        rates::{Bucket, Rate},
+    },
 };
 use mesh::name::id::{AgentId, KeyPrint};
 
@@ -20,7 +23,6 @@ use crate::{
     limits::{KEY_VALID_FOR, PRINCIPAL_STAYS, READS_PER_MINUTE, WRITES_BURST},
     methods::{Method, Role},
     outcome::No,
-    rates::{Bucket, Rate},
     settings::Events,
     shared::Shared,
     times,

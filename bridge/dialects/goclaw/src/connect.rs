@@ -14,6 +14,7 @@ use bridge::{
         refusal::Refusal,
     },
     secret::Secret,
+    session::rates::Bucket,
 };
 use mesh::{
     api::{agenda::Standing, command::Refused},
@@ -30,7 +31,6 @@ use crate::{
     outcome::{No, Outcome},
     pairing::{self, Asked, Device},
     params::Params,
-    rates::Bucket,
     shared::Shared,
     times,
 };

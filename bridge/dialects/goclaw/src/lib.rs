@@ -8,7 +8,7 @@
 //! In reading order: `socket` (a connection), `line` (the way of frames to it), `frame`, `connect` (who a client is; `pairing`:
 //! clients without a key), `caller` (what it may do), `methods` (the table), `dispatch`, `system`, `agents`, `skills`, `chat`
 //! (`runs`: requests until their end; `threads`: sessions in rooms), `sessions` (`facts`: what people say of them), `teams`
-//! (`workspace`: their files), `profiles` (agents that people make), `keys` (of the mesh), `logs`, `usage`, `channels` (webhooks), `cron` (jobs), `names`, `params`, `answer`, `outcome` (refusals), `rates`, `times`, `http` and `v1` (pages), `shared`, `settings`, `limits`.
+//! (`workspace`: their files), `profiles` (agents that people make), `keys` (of the mesh), `logs`, `usage`, `channels` (webhooks), `cron` (jobs), `names`, `params`, `answer`, `outcome` (refusals), `times`, `http` and `v1` (pages), `shared`, `settings`, `limits`.
 
 #![warn(missing_docs)]
 
@@ -48,13 +48,11 @@ mod members;
 mod methods;
 mod names;
 mod outcome;
-mod pace;
 mod pairing;
 mod params;
 mod pieces;
 mod presence;
 mod profiles;
-mod rates;
 mod runs;
 mod said;
 mod serve;

@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use crate::rates::Rate;
+use bridge::session::{pace::Pace, rates::Rate};
 
 /// A message of a client, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 512 * 1024;
@@ -47,23 +47,17 @@ pub const DELEGATION_RESULT_CHARS_LISTED: usize = 500;
 pub const DELEGATION_RESULT_CHARS_MAX: usize = 8_000;
 /// Teams whose tasks are looked at for one answer.
 pub const TEAMS_LOOKED_AT_MAX: usize = 200;
-/// Frames of a connection that are heard at once, and in a minute: as many as may be under way, and more than a program asks that
-/// waits for its answers. Its next ones are heard later, none is refused. So frames without end cost others nothing.
-pub(crate) const PACE: Rate = Rate { burst: 64, per_minute: 250 * 60 };
-/// The same of all connections of one key: a frame costs some 0.2 ms with all that follows from it, so a tenth of a core.
-pub(crate) const PACE_OF_KEY: Rate = Rate { burst: 128, per_minute: 500 * 60 };
-/// The same of a connection that is not connected: it asks for a code, and how its pairing is.
-pub(crate) const PACE_OF_STRANGER: Rate = Rate { burst: 8, per_minute: 10 * 60 };
-/// The same of all of them together, without the first [`STRANGER_FRAMES_UNCOUNTED`] of each: those who connect as they should
-/// do not wait for others.
-pub(crate) const PACE_OF_STRANGERS: Rate = Rate { burst: 64, per_minute: 200 * 60 };
-/// See [`PACE_OF_STRANGERS`].
-pub(crate) const STRANGER_FRAMES_UNCOUNTED: u32 = 4;
+/// Its frames are heard at this pace. One connection: as many at once as may be under way, and more than a program asks that waits for
+/// its answers. A key: a frame costs some 0.2 ms with all that follows from it, so a tenth of a core. One that is not connected: it asks
+/// for a code, and how its pairing is.
+pub(crate) const PACE: Pace = Pace {
+    own: Rate { burst: 64, per_minute: 250 * 60 },
+    of_key: Rate { burst: 128, per_minute: 500 * 60 },
+    of_stranger: Rate { burst: 8, per_minute: 10 * 60 },
+};
 /// A key that was found valid is not asked for again for so long, unless a key has ended at this node meanwhile: of each frame the
 /// engine would be asked.
 pub(crate) const KEY_VALID_FOR: Duration = Duration::from_secs(1);
-/// Keys whose frames are counted; of more the one that said nothing for longest is forgotten.
-pub(crate) const KEYS_PACED_MAX: usize = 4_096;
 /// A user's id.
 pub const USER_BYTES_MAX: usize = 128;
 /// Reads of one connection in a minute.

@@ -12,6 +12,7 @@ use std::{
 
 use bridge::{
     secret::Secret,
+    session::rates::{Buckets, Rate},
     tokens::{open_key, seal_key},
 };
 use mesh::name::id::KeyPrint;
@@ -28,7 +29,6 @@ use crate::{
     names,
     outcome::{No, Outcome},
     params::{Params, SENDER},
-    rates::{Buckets, Rate},
     shared::Shared,
     times,
 };

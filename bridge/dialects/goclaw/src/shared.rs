@@ -17,6 +17,7 @@ use bridge::{
     read::Desk,
     seam::call::{Attach, Identity},
     secret::Secret,
+    session::rates::{Buckets, Rate},
 };
 use mesh::name::id::{AgentId, KeyPrint, RoomId};
 use serde_json::Value;
@@ -32,10 +33,8 @@ use crate::{
     line::Line,
     logs::Tails,
     outcome::No,
-    pace::Paces,
     pairing::Pairings,
     presence::{self, Watch},
-    rates::{Buckets, Rate},
     runs::Runs,
     serve::Served,
     settings::{Live, Settings},
@@ -64,7 +63,6 @@ pub(crate) struct Shared {
     pub(crate) presence: Watch,
     /// Rooms are read whole, so only some at once.
     pub(crate) reading: Semaphore,
-    pub(crate) paces: Paces,
     writes: Mutex<Buckets<AgentId>>,
     /// Of clients over HTTP that are not on this machine.
     requests: Mutex<Buckets<IpAddr>>,
@@ -104,7 +102,6 @@ impl Shared {
             presence: Watch::default(),
             reading: Semaphore::new(ROOMS_READ_AT_ONCE),
             writes: Mutex::new(Buckets::new(PRINCIPALS_COUNTED_MAX)),
-            paces: Paces::new(Instant::now()),
             requests: Mutex::new(Buckets::new(ADDRESSES_COUNTED_MAX)),
             presented: Mutex::default(),
             clients: Mutex::default(),

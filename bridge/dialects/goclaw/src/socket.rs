@@ -24,12 +24,12 @@ use crate::{
     frame::{Bad, Request, response},
     limits::{
         BAD_FRAMES_MAX, BAD_FRAMES_WITHIN, CONNECT_WITHIN, FAILED_CONNECTS_MAX, KEY_LOOK_EVERY,
-        MESSAGE_BYTES_MAX, PAIR_WITHIN, PING_EVERY, SILENT_FOR_MAX, STRANGER_MESSAGE_BYTES_MAX,
+        MESSAGE_BYTES_MAX, PACE, PAIR_WITHIN, PING_EVERY, SILENT_FOR_MAX,
+        STRANGER_MESSAGE_BYTES_MAX,
     },
     line::{Line, Next},
     methods::{Role, named},
     outcome::{Code, No, Outcome},
-    pace::Pace,
     pairing::{self, Device},
     params::Params,
     shared::{Client, Shared},
@@ -43,6 +43,7 @@ pub(crate) const MANNERS: Manners = Manners {
     silence: SILENT_FOR_MAX,
     // Pings are this dialect's own.
     heartbeat: PING_EVERY,
+    pace: Some(PACE),
     too_large: Ending::TooLarge,
     not_text: Ending::NotText,
 };
@@ -55,7 +56,6 @@ pub(crate) struct Talk {
     /// Whether its first frame has come.
     begun: bool,
     bad: BadFrames,
-    pace: Pace,
 }
 
 #[derive(Default)]
@@ -81,21 +81,11 @@ struct BadFrames {
 impl Talk {
     pub(crate) fn new(shared: Arc<OnceLock<Arc<Shared>>>) -> Talk {
         let bad = BadFrames { since: Instant::now(), count: 0 };
-        let pace = Pace::new(Instant::now());
-        Talk { shared, line: Arc::default(), state: Arc::default(), begun: false, bad, pace }
+        Talk { shared, line: Arc::default(), state: Arc::default(), begun: false, bad }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
-    }
-
-    /// The next frame is heard when it is this client's turn.
-    fn keep_pace(&mut self, seat: &mut Seat, shared: &Shared, member: Option<&Member>) {
-        let key = member.map(|member| member.caller.print());
-        let wait = self.pace.wait(&shared.paces, key, Instant::now());
-        if !wait.is_zero() {
-            seat.owe_in_turn(sleep(wait), |_, ()| {});
-        }
     }
 
     /// A frame that is none is answered all the same; one that sends many has to go.
@@ -230,7 +220,6 @@ impl Conversation for Talk {
         }
         let Heard::Text(text) = frame else { return seat.close(Ending::NotText) };
         let member = self.state().connected.clone();
-        self.keep_pace(seat, &shared, member.as_ref());
         if member.is_none() && text.len() > STRANGER_MESSAGE_BYTES_MAX {
             return self.line.end(Ending::TooLarge);
         }

@@ -10,7 +10,8 @@ use axum::http::StatusCode;
 use bridge::{
     read::{Desk, Hosted, Visitor, Watch},
     seam::{
-        call::{Attach, HandOver, Identity, Join, ListSeats, OpenInbox},
+        answer::Page,
+        call::{Attach, HandOver, History, Identity, Join, ListSeats, OpenInbox},
         event::Message,
         refusal::Refusal,
     },
@@ -135,6 +136,15 @@ impl Asking {
     /// Reads something: the agent need not be attached.
     pub(crate) async fn read<C: Ask>(&self, call: C) -> Result<C::Answer, No> {
         Ok(self.shared.desk.ask(&self.reader, call).await?)
+    }
+
+    /// Reads on in a room, as the agent itself if it is attached: so the node remembers how far it came, and gives it nothing again
+    /// that others have had numbered once more after a split.
+    pub(crate) async fn goes_through(&self, call: History) -> Result<Page, No> {
+        match self.shared.desk.attached(&self.agent, self.reader.key()) {
+            Some(agent) => Ok(self.shared.desk.ask(&agent, call).await?),
+            None => self.read(call).await,
+        }
     }
 
     /// Messages are handed to the agent, as the result of a call: those that ask it for something are said to be.

@@ -50,6 +50,7 @@ pub(crate) const MANNERS: Manners = Manners {
     attach_within: ATTACH_WITHIN,
     silence: SILENT_FOR_MAX,
     heartbeat: SILENT_FOR_MAX,
+    pace: None,
     too_large: Ending::TooLarge,
     not_text: Ending::NotText,
 };

@@ -49,7 +49,7 @@ pub(crate) struct Guest {
     pub(super) agent: AgentId,
     /// The agent's ClawChat key, and its print.
     pub(super) key: Secret,
-    print: KeyPrint,
+    pub(super) print: KeyPrint,
     pub(super) api_key: Secret,
     pub(super) caller: Caller,
     state: Mutex<State>,

@@ -22,6 +22,7 @@ use crate::{
     linked::{self, Linked, NoAccount},
     problem::{Answer, Problem},
     registry::Registry,
+    stops,
 };
 
 const FIELD: &str = "agent_id";
@@ -64,6 +65,8 @@ impl Link {
                 NoAccount::Words(text) => Problem::field(FIELD, text),
                 NoAccount::Problem(problem) => problem,
             })?;
+        registry.agents.note(account, holder.key(), &agent);
+        stops::may_send(registry, Some(account)).await?;
         if !registry.hosting.takes(account) {
             let text = format!("this node is host of {HOSTED_MAX} accounts; link at another one");
             return Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, text));

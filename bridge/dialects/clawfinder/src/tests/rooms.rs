@@ -18,7 +18,7 @@ use super::*;
 
 impl Node {
     /// Links an agent of the node's own key.
-    async fn link(&self, agent: &str, username: &str) -> Answer {
+    pub(super) async fn link(&self, agent: &str, username: &str) -> Answer {
         self.link_with(KEY, agent, username).await
     }
 

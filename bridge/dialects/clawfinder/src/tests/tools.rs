@@ -220,3 +220,56 @@ async fn an_operator_who_lets_nobody_register_lets_no_tool_do_so() {
     assert_eq!(refused["code"], 403, "{refused}");
     node.stop().await;
 }
+
+#[tokio::test]
+async fn an_agent_that_is_stopped_sends_nothing_with_the_api_key_of_its_account_either() {
+    use bridge::{seam::call::StopAgents, secret::Secret, testing::KEY};
+    let node = Node::new().await;
+    let dog = joined(&node, DOG, "dog").await;
+    node.link("cat", "cat-bot").await.ok();
+    // The other one has its account by a tool, and asks with the key that follows.
+    let signer = Arc::new(KeySecret::of(KEY));
+    let by = || ToolCaller { agent: "tom".into(), signer: Some(signer.clone()) };
+    let Value::Object(profile) = json!({"username": "tom", "payment_methods": ["lobster.cash"]})
+    else {
+        panic!("an object")
+    };
+    node.tools.call(by(), "finder_register", profile).await;
+    let key_of = |agent: &str| {
+        let label = [&b"clawmesh finder agent"[..], &[0; 8], agent.as_bytes()].concat();
+        crate::secret::of(&signer.derive(&label).unwrap())
+    };
+    let (cat, tom) = (key_of("cat"), key_of("tom"));
+    let holder = node.desk.holder(Secret::new(KEY)).await.unwrap();
+    let stop = async |agent: &str, by: Option<&str>| {
+        let stop = StopAgents { agent: Some(agent.into()), by: by.map(str::to_owned) };
+        node.desk.ask(&holder, stop).await.unwrap();
+    };
+    let job = json!({"title": "t", "description": "d"});
+    let mail = json!({"to": dog["id"], "subject": "s", "body": "hi"});
+    for (agent, key) in [("cat", cat.expose()), ("tom", tom.expose())] {
+        let made = node.post("/api/jobs/", Some(key), &job).await.ok();
+        let one = format!("/api/jobs/{}/", made["id"].as_str().unwrap());
+        stop(agent, Some("ada")).await;
+        for (method, path, body) in [
+            ("POST", "/api/jobs/", &job),
+            ("PATCH", &*one, &job),
+            ("POST", "/api/agents/me/send/", &mail),
+            ("PATCH", "/api/agents/me/", &json!({"name": "x"})),
+        ] {
+            let refused = node.ask(method, path, Some(key), Some(body)).await;
+            assert_eq!(refused.status, 403, "{agent} {method} {path}: {refused:?}");
+            assert!(refused.body.to_string().contains("ada has stopped this agent"), "{refused:?}");
+        }
+        // It reads, and takes back.
+        assert_eq!(node.ask("GET", "/api/agents/me/inbox/", Some(key), None).await.status, 200);
+        assert_eq!(node.delete(&one, key).await.status, 204);
+        stop(agent, None).await;
+        node.post("/api/jobs/", Some(key), &job).await.ok();
+    }
+    // Nor does it register another one.
+    stop("new", Some("ada")).await;
+    assert_eq!(node.link("new", "new-bot").await.status, 403);
+    node.post("/api/jobs/", Some(&node.agent("other").await.key), &job).await.ok();
+    node.stop().await;
+}

@@ -28,7 +28,7 @@ use crate::{
     envelope::{Bad, Request},
     http::{refuse, shown},
     limits::{
-        KEY_LOOK_EVERY, MESSAGE_BYTES_MAX, PING_EVERY, SILENT_FOR_MAX, SPECTATOR_WRITE_BYTES,
+        KEY_LOOK_EVERY, MESSAGE_BYTES_MAX, PACE, PING_EVERY, SILENT_FOR_MAX, SPECTATOR_WRITE_BYTES,
         SPECTATOR_WRITES_WITHIN,
     },
     shared::Shared,
@@ -152,10 +152,13 @@ async fn watches(
     mut casts: tokio::sync::broadcast::Receiver<Cast>,
 ) -> Ending {
     let mut timers = Timers::new();
+    let mut paced = spectator.paced();
     loop {
+        // Not silent as long as nothing of it is heard.
+        let listens = timers.hears_from <= Instant::now();
         let next = tokio::select! {
             cast = stage::next(&mut casts) => Next::Cast(cast),
-            message = socket.recv() => Next::Heard(message.and_then(Result::ok)),
+            message = socket.recv(), if listens => Next::Heard(message.and_then(Result::ok)),
             () = sleep_until(timers.due()) => Next::Timer,
         };
         let ended = match next {
@@ -169,7 +172,8 @@ async fn watches(
             }
             Next::Cast(Cast::End(None)) => Some(Ending::GoingAway),
             Next::Heard(message) => {
-                timers.heard = Instant::now();
+                let now = Instant::now();
+                timers.hears_from = now + paced.wait(PACE, spectator.key(), now.into_std());
                 hear(socket, spectator, message).await
             }
             Next::Timer => timers.ring(socket, spectator).await,
@@ -208,7 +212,8 @@ async fn hear(
 
 /// When something is to be done, or the connection ends.
 struct Timers {
-    heard: Instant,
+    /// Its next frame is heard from then on.
+    hears_from: Instant,
     ping: Instant,
     look: Instant,
 }
@@ -216,17 +221,18 @@ struct Timers {
 impl Timers {
     fn new() -> Timers {
         let now = Instant::now();
-        Timers { heard: now, ping: now + PING_EVERY, look: now + KEY_LOOK_EVERY }
+        Timers { hears_from: now, ping: now + PING_EVERY, look: now + KEY_LOOK_EVERY }
     }
 
     fn due(&self) -> Instant {
-        self.ping.min(self.look).min(self.heard + SILENT_FOR_MAX)
+        let due = self.ping.min(self.look).min(self.hears_from + SILENT_FOR_MAX);
+        if self.hears_from > Instant::now() { due.min(self.hears_from) } else { due }
     }
 
     async fn ring(&mut self, socket: &mut WebSocket, spectator: &Spectator) -> Option<Ending> {
         let now = Instant::now();
         let later = |every: Duration| now + every;
-        if now >= self.heard + SILENT_FOR_MAX {
+        if now >= self.hears_from + SILENT_FOR_MAX {
             return Some(Ending::Silent);
         }
         if now >= self.look {

@@ -49,6 +49,9 @@ pub(crate) fn begin(
         Ok((spectator, welcome)) => {
             // No agent, and no stranger whose time runs out.
             seat.admit(&Visitor::stranger());
+            if let Some(key) = spectator.key() {
+                seat.shows(key);
+            }
             seat.reply(ack(&spectator, &request));
             seat.reply(welcome);
             locked(&state).spectator = Some(spectator.clone());

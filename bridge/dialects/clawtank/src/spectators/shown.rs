@@ -339,7 +339,7 @@ mod tests {
             scene.hears(joins(number, &"\u{1}".repeat(1_000)));
         }
         let items = scene.take();
-        let style = Style { form: crate::Form::Prefixed, lobby: lobby() };
+        let style = Style { form: crate::Form::Prefixed, lobby: lobby(), eyes: Eyes::Strangers };
         let text = items.told(style, lobby()).text(style.form);
         assert!(text.len() <= crate::limits::MESSAGE_BYTES_MAX, "{}", text.len());
         let newest = items.0.back().unwrap();

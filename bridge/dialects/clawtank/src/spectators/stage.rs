@@ -12,6 +12,7 @@ use axum::extract::ws::Utf8Bytes;
 use bridge::{
     read::{Onlooker, Visitor},
     seam::event::Event,
+    shown::Eyes,
 };
 use mesh::name::id::RoomId;
 use tokio::{
@@ -135,7 +136,7 @@ impl Run {
     /// The hosts may have closed the room to those who look on.
     async fn look_again(&self) -> Result<(), Turned> {
         let Some(shared) = self.shared.upgrade() else { return Ok(()) };
-        let style = Style { form: Form::Prefixed, lobby: self.stage.lobby };
+        let style = Style { form: Form::Prefixed, lobby: self.stage.lobby, eyes: Eyes::Strangers };
         match look::again(&shared, self.stage.room, (self.visitor.clone(), style)).await {
             Ok(rules) => *lock(&self.stage.rules) = rules,
             Err(Turned::Denied(why)) => return Err(Turned::Denied(why)),
@@ -207,7 +208,8 @@ impl Stage {
         for form in [Form::Prefixed, Form::Bare] {
             let casts = self.of(form);
             if casts.receiver_count() > 0 {
-                let frame = told(Style { form, lobby: self.lobby }).text(form);
+                let frame =
+                    told(Style { form, lobby: self.lobby, eyes: Eyes::Strangers }).text(form);
                 // Nobody listens any more: nobody is to be told.
                 drop(casts.send(Cast::Frame(frame.into(), but)));
             }

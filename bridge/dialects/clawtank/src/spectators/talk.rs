@@ -12,9 +12,10 @@ use bridge::{
     redact::redacted,
     seam::event::{Audience, Onlooking},
     secret::Secret,
+    session::pace::Paced,
 };
 use bytes::Bytes;
-use mesh::name::id::RoomId;
+use mesh::name::id::{KeyPrint, RoomId};
 use serde_json::{Value, json};
 
 use super::{
@@ -161,6 +162,16 @@ pub(crate) fn to_members(style: Style, room: RoomId, news: &Audience) -> Told {
 impl Spectator {
     pub(crate) fn who(&self) -> Onlooking {
         lock(&self.who).clone()
+    }
+
+    /// The key that it has shown.
+    pub(crate) fn key(&self) -> Option<KeyPrint> {
+        self.key.as_ref().map(|_| self.visitor.key())
+    }
+
+    /// How fast it is heard, if it has a socket of its own.
+    pub(super) fn paced(&self) -> Paced {
+        self.shared.desk.paced()
     }
 
     pub(crate) fn id(&self) -> [u8; 16] {

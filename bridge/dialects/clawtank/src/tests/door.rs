@@ -331,3 +331,54 @@ async fn a_person_has_several_windows_and_each_hears_what_was_said_in_another() 
     two.gets("chat.human_message", super::chat::words("still here")).await;
     node.stop().await;
 }
+
+impl Client {
+    /// The time until so many frames that are sent at once are answered, by a clock that stands as long as something is done.
+    async fn until_answered(&mut self, frames: u32) -> Duration {
+        let asked =
+            json!({"type": "connection.capabilities", "data": {"supported_extensions": []}});
+        let (asked, began) = (asked.to_string(), tokio::time::Instant::now());
+        for _ in 0..frames {
+            self.send(&asked).await;
+        }
+        for _ in 0..frames {
+            let is_answer = |frame: &Value| {
+                ["connection.capabilities", "error"].contains(&frame["type"].as_str().unwrap())
+            };
+            self.find(is_answer).await;
+        }
+        began.elapsed()
+    }
+}
+
+#[tokio::test]
+async fn frames_beyond_the_pace_are_heard_later_of_members_and_of_those_who_have_shown_no_key() {
+    use crate::limits::PACE;
+    let node = Node::new().await;
+    let mut member = node.person("ada").await;
+    tokio::time::pause();
+    let at_pace = |rate: bridge::session::rates::Rate, frames: u32| {
+        Duration::from_secs(60) / rate.per_minute * frames.saturating_sub(rate.burst + 1)
+    };
+    let took = member.until_answered(PACE.own.burst + 101).await;
+    assert!(took >= at_pace(PACE.own, PACE.own.burst + 101), "{took:?}");
+    tokio::time::resume();
+    let mut stranger = node.client().await;
+    tokio::time::pause();
+    let took = stranger.until_answered(PACE.of_stranger.burst + 31).await;
+    assert!(took >= at_pace(PACE.of_stranger, PACE.of_stranger.burst + 31), "{took:?}");
+    // One that looks on is heard at the same pace, and goes in its time: more than that it may not do.
+    tokio::time::resume();
+    let mut looks = node.at("/spectate/lobby").await;
+    looks.hears("spectator.welcome").await;
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    for _ in 0..PACE.of_stranger.burst + 31 {
+        looks.say("connection.heartbeat", json!({})).await;
+    }
+    looks.say("connection.disconnect", json!({})).await;
+    assert_eq!(looks.ends().await, 1000);
+    assert!(began.elapsed() >= at_pace(PACE.of_stranger, PACE.of_stranger.burst + 31));
+    tokio::time::resume();
+    node.stop().await;
+}

@@ -135,3 +135,42 @@ async fn what_is_not_for_spectators_is_not_on_a_page_for_all() {
     assert_eq!(page["events"].as_array().map(Vec::len), Some(1));
     node.stop().await;
 }
+
+#[tokio::test]
+async fn pages_for_all_have_no_print_of_a_key_and_those_of_members_have() {
+    use bridge::seam::call::{AssignTask, ChangeTask};
+    use mesh::api::agenda::{NewTask, TaskUpdate};
+    let node = Node::new().await;
+    let eve = node.other("eve").await;
+    let mut ada = node.person("ada").await;
+    let person = names::principal(eve.key(), "ada");
+    let print = person.split('-').nth(1).unwrap();
+    ada.gets("chat.human_message", super::chat::words("mine")).await;
+    let said =
+        Say { mentions: vec![person.to_string()], ..Say::chat(lobby(), format!("so, @{person}")) };
+    node.asks(&eve, said).await;
+    let task = node.asks(&eve, AssignTask(NewTask::of(lobby(), format!("for {person}")))).await;
+    let held = TaskUpdate { assignee: Some(Some(person.clone())), ..TaskUpdate::of(task.task) };
+    node.asks(&eve, ChangeTask(held)).await;
+    for (path, shown) in [
+        ("/api/rooms", "lobby"),
+        ("/api/rooms/lobby", "eve"),
+        ("/api/rooms/lobby/tasks", "for ada"),
+        ("/api/rooms/lobby/events", "so, @ada"),
+    ] {
+        let (status, page) = node.asks_page(("GET", path), &[TANK], &Value::Null).await;
+        let text = page.to_string();
+        assert!(status == 200 && text.contains(shown) && !text.contains(print), "{path}: {text}");
+    }
+    let path = ("GET", "/api/rooms/lobby/events");
+    let (_, page) = node.asks_page(path, &[], &Value::Null).await;
+    let said = page["events"].as_array().unwrap().iter();
+    let said: Vec<_> = said.filter(|event| event["type"] == "chat.agent_message").collect();
+    let mention = &said[0]["data"]["content"]["mentions"][0];
+    assert_eq!((&mention["start_pos"], &mention["end_pos"]), (&json!(4), &json!(8)), "{mention}");
+    assert_eq!(said[0]["data"]["agent"]["owner"]["display_name"], "unknown");
+    let (_, page) = node.asks_page(path, &[OWN], &Value::Null).await;
+    let text = page.to_string();
+    assert!(text.contains(&*person) && text.contains(&format!("key {print}")), "{text}");
+    node.stop().await;
+}

@@ -227,3 +227,33 @@ async fn files_that_strangers_do_not_take_end_and_hold_up_nobody_with_a_key() {
     tokio::time::resume();
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_network_of_strangers_has_one_place_and_others_have_theirs() {
+    use bridge::replay::Wish;
+    let here = std::net::IpAddr::from([127, 0, 0, 1]);
+    let config = Config { trusted_proxies: vec![here], ..keyed() };
+    let node = Node::with(config, Settings::default()).await;
+    // More than waits to be taken.
+    for number in 0..1_000 {
+        node.fake.say(lobby(), "talker", &format!("number {number}"));
+    }
+    let asks = async |from: &str, key: Option<&str>| {
+        let key = key.map(|key| ("x-clawchat-key", key));
+        let headers: Vec<_> = [("x-forwarded-for", from)].into_iter().chain(key).collect();
+        let path = ("GET", "/api/rooms/lobby/replay");
+        node.asks_page(path, &headers, &Value::Null).await.0
+    };
+    let wish = (lobby(), Wish { thinking: false, public: true });
+    let stranger = Visitor::stranger().at("192.0.2.7".parse().unwrap());
+    let held = node.bridge.desk().replay_file(&stranger, wish).await.unwrap();
+    assert_eq!(asks("192.0.2.7", None).await, 503);
+    for (from, key) in [("192.0.2.8", None), ("192.0.2.7", Some(KEY))] {
+        assert_eq!(asks(from, key).await, 200, "{from} {key:?}");
+    }
+    drop(held);
+    while asks("192.0.2.7", None).await != 200 {
+        tokio::task::yield_now().await;
+    }
+    node.stop().await;
+}

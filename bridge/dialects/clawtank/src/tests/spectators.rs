@@ -535,3 +535,30 @@ async fn strangers_see_no_print_of_a_key() {
     assert!(!public.contains(&print) && public.contains("@ada"), "{public}");
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_room_has_a_thousand_who_look_on_and_no_more_if_its_hosts_say_nothing() {
+    use crate::{limits::SPECTATORS_DEFAULT_MAX, spectators::talk, style::Style};
+    let tank = ClawTank::new(lobby(), Settings::default());
+    let opened = tank.shared.clone();
+    let node = Node::speaking(keyed(), tank).await;
+    let shared = opened.get().unwrap();
+    let eyes = bridge::shown::Eyes::Strangers;
+    let style = Style { form: crate::Form::Prefixed, lobby: lobby(), eyes };
+    let wish = || talk::Wish { room: "lobby".to_owned(), key: None, name: None, style, from: None };
+    let mut here = Vec::new();
+    for _ in 0..SPECTATORS_DEFAULT_MAX {
+        let admitted = talk::admit(shared, wish()).await;
+        here.push(admitted.map_err(|turned| format!("{turned:?}")).unwrap().0);
+    }
+    assert_eq!(node.at("/spectate/lobby").await.turned().await, "CAPACITY_EXCEEDED");
+    // Another room is not full, and a place that is left is free.
+    let eve = node.other("eve").await;
+    node.room(&eve, "other", true).await;
+    node.spectator("other").await;
+    drop(here.pop());
+    let last = node.spectator("lobby").await;
+    assert_eq!(node.at("/spectate/lobby").await.turned().await, "CAPACITY_EXCEEDED");
+    drop((here, last));
+    node.stop().await;
+}

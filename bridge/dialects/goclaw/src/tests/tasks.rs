@@ -191,3 +191,27 @@ async fn what_agents_of_other_dialects_do_is_told_to_those_who_may_see_it() {
     assert!(operator.events.is_empty(), "{:?}", operator.events);
     node.stop().await;
 }
+
+#[tokio::test]
+async fn of_more_comments_than_a_task_keeps_the_newest_are_shown() {
+    let (node, mut client, bob) = shearers().await;
+    let made = client.gets("teams.tasks.create", json!({"teamId": "lobby", "subject": "a"})).await;
+    let most = mesh::limits::TASK_COMMENTS_MAX;
+    for nth in 1..=most {
+        let note = Some(format!("note {nth}"));
+        bob.changes(TaskUpdate { note, ..TaskUpdate::of(id(&made["id"])) }).await;
+    }
+    let mut comment = in_team(&made["id"]);
+    comment["content"] = json!("and one more");
+    assert_eq!(client.gets("teams.tasks.comment", comment).await["ok"], true);
+    let record = client.gets("teams.tasks.get", in_team(&made["id"])).await;
+    let texts: Vec<&str> = record["comments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|comment| comment["content"].as_str().unwrap())
+        .collect();
+    assert_eq!((most, texts.len()), (200, 200));
+    assert_eq!((texts[0], texts[198], texts[199]), ("note 2", "note 200", "and one more"));
+    node.stop().await;
+}

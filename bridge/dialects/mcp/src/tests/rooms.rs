@@ -1,6 +1,13 @@
 //! Rooms, votes and tasks, as a host uses them.
 
 use super::*;
+use std::sync::atomic::Ordering;
+
+use bridge::backend::{Reads as _, Roam};
+use mesh::name::{
+    id::RoomId,
+    number::{Era, Number},
+};
 use tokio::task::JoinSet;
 
 #[tokio::test]
@@ -336,5 +343,53 @@ async fn a_finished_task_is_not_begun_again_and_keys_are_no_names() {
         let made = node.call("ada", "room_join", json!({"room": key, "create": true})).await;
         assert_eq!(made["field"], "room", "{key} {made}");
     }
+    node.stop().await;
+}
+
+/// All of a room, numbered again at another node after a split.
+fn number_again(fake: &Fake, room: RoomId) {
+    let later = Era::new(9, 7).unwrap();
+    let mut rows = fake.page_since(room, Number::ZERO, 10).unwrap();
+    for (nth, row) in (1..).zip(&mut rows) {
+        row.number = later.number(nth);
+    }
+    let unproven = rows.iter().map(|row| (row.at, Some(Number(1)))).collect();
+    let roam = Roam { rows, more: false, later: false, unproven, needs_claim: false };
+    *fake.knobs.roam.lock().unwrap() = Some(roam);
+    // No cursor is served without looking.
+    fake.knobs.split.store(true, Ordering::Relaxed);
+}
+
+#[tokio::test]
+async fn what_others_have_numbered_again_after_a_split_is_not_read_a_second_time() {
+    let node = Node::new().await;
+    let made = json!({"room": "council", "create": true});
+    let made = node.call("bob", "room_join", made).await;
+    let room = RoomId::from_uuid(made["roomId"].as_str().unwrap()).unwrap();
+    for agent in ["ada", "cy"] {
+        node.call(agent, "room_join", json!({"room": "council"})).await;
+    }
+    for text in ["x", "y"] {
+        node.call("bob", "room_send", json!({"room": "council", "message": text})).await;
+    }
+    let era = Era::new(1, 7).unwrap();
+    for (nth, row) in (1..).zip(node.fake.rows.write().unwrap().get_mut(&room).unwrap()) {
+        row.number = era.number(nth);
+    }
+    let reads = async |agent: &str, after: u64| {
+        let wanted = json!({"room": "council", "afterSeq": after});
+        let page = node.call(agent, "room_history", wanted).await;
+        let rows = page["messages"].as_array().unwrap().iter();
+        let texts: Vec<String> =
+            rows.map(|row| row["content"].as_str().unwrap().to_owned()).collect();
+        (texts.concat(), page["afterSeq"].as_u64().unwrap())
+    };
+    let (texts, cursor) = reads("ada", 0).await;
+    assert_eq!((&*texts, cursor), ("xy", era.number(2).0));
+    number_again(&node.fake, room);
+    assert_eq!(reads("ada", cursor).await, (String::new(), cursor), "it has read that here");
+    let wait = json!({"room": "council", "afterSeq": cursor, "timeoutSeconds": 0});
+    assert_eq!(node.call("ada", "room_wait", wait).await["messages"], json!([]));
+    assert!(!reads("cy", cursor).await.0.is_empty(), "this one was never given it");
     node.stop().await;
 }

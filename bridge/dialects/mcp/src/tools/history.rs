@@ -323,7 +323,7 @@ async fn page(
     limit: u64,
 ) -> Result<Vec<Message>, No> {
     let call = History { room: room.room, from, limit, before_ms: None };
-    Ok(asking.read(call).await?.messages)
+    Ok(asking.goes_through(call).await?.messages)
 }
 
 /// Which messages stay where not all fit.

@@ -227,11 +227,20 @@ async fn a_person_stops_an_agent_and_all_of_the_key_and_lets_them_go() {
     stop("one", "stop").await;
     let refused = says(&bob).await.expect("it is stopped");
     assert!(refused.contains("eve has stopped this agent"), "{refused}");
-    assert!(eve.sees("/ui/agents").await.contains("stopped by eve"));
+    let seen = eve.sees("/ui/agents").await;
+    assert!(seen.contains("stopped by eve") && seen.contains("come back under another"), "{seen}");
+    // As it says: its key has other agents.
+    let other = node.agent("bob-again", OTHER).await;
+    node.bridge.desk().ask(&other, Join(lobby())).await.unwrap();
+    assert_eq!(says(&other).await, None);
     stop("one", "go").await;
+    assert!(!eve.sees("/ui/agents").await.contains("come back under another"));
     assert_eq!(says(&bob).await, None);
     stop("all", "stop").await;
-    assert!(says(&bob).await.is_some_and(|why| why.contains("eve has stopped all agents")));
+    for agent in [&bob, &other] {
+        let why = says(agent).await;
+        assert!(why.is_some_and(|why| why.contains("eve has stopped all agents")));
+    }
     assert_eq!(says(&carl).await, None, "eve is no operator");
     assert!(eve.sees("/ui/agents").await.contains("Let all go"));
     eve.in_lobby("say", &[("text", "sorry")]).await;

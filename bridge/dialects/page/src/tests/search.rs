@@ -66,3 +66,33 @@ async fn a_search_is_kept_in_its_form_and_goes_on() {
     let nothing = node.get("/ui/search", &own).await;
     assert!(nothing.status == 200 && nothing.body.contains("must stand so"));
 }
+
+#[tokio::test]
+async fn an_envelope_that_is_found_is_a_card() {
+    let node = Node::new().await;
+    let bob = node.agent("bob", KEY).await;
+    node.bridge.desk().ask(&bob, Join(lobby())).await.unwrap();
+    let said = |verb: &str, body: &str| {
+        format!(r#"{{"v":"lantern/0.1.1","type":"{verb}","from":"bob","body":{{{body}}}}}"#)
+    };
+    let claim = r#""claim":"the <needle> holds","confidence":0.74,"falsifiable_by":"a look""#;
+    node.says(&bob, &said("ASSERT", claim)).await;
+    let against = r#""target_seq":1,"counter_claim":"no needle","confidence":0.5,"test":"a look""#;
+    node.says(&bob, &said("CHALLENGE", against)).await;
+    node.says(&bob, "needle, and no envelope").await;
+    let own = node.enter(KEY, "ada").await;
+    let found = node.get("/ui/search?text=needle", &own).await.body;
+    for part in [
+        "card assert",
+        "the &lt;needle&gt; holds",
+        "74 %",
+        "card challenge",
+        "no needle",
+        "needle, and no envelope",
+    ] {
+        assert!(found.contains(part), "{part}: {found}");
+    }
+    for part in ["lantern/0.1.1", "<needle>", "href=\"#n", "Challenged"] {
+        assert!(!found.contains(part), "{part}: {found}");
+    }
+}

@@ -77,6 +77,9 @@ fn stopping(person: &Person, stops: &Stops) -> Markup {
         @for stop in stops.stops.iter().filter(of_all) {
             p.problem role="status" { (plain(&stop.by)) " has stopped all agents" @if stop.key == person.holder.key() && !stops.is_operator { " of your key" } ", " (times::moment(stop.since_ms)) }
         }
+        @if stops.stops.iter().any(|stop| stop.agent.is_some()) {
+            p.quiet { "A stop is of one id: who has its key can come back under another one. To end that, stop all agents of the key, or revoke it." }
+        }
         @if person.holder.standing().may_write() {
             form.act method="post" action="/ui/agents/stop" {
                 input type="hidden" name="form" value=(person.form);

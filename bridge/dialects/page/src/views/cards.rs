@@ -42,10 +42,45 @@ impl<'a> Claims<'a> {
     }
 }
 
+/// The card of an envelope among the messages of its room.
 pub(super) fn card(message: &Message, heard: &Heard, claims: &Claims<'_>) -> Markup {
+    shown(message, heard, &Around::Room(claims))
+}
+
+/// The card of an envelope by itself: who has challenged it is not looked for, and numbers lead nowhere.
+pub(super) fn alone(message: &Message, heard: &Heard) -> Markup {
+    shown(message, heard, &Around::Nothing)
+}
+
+/// What is around a card on its page.
+enum Around<'a> {
+    /// Messages of its room, and the challenges among them.
+    Room(&'a Claims<'a>),
+    /// Messages of any rooms.
+    Nothing,
+}
+
+impl Around<'_> {
+    /// A message of the room, by its number.
+    fn place(&self, number: u64) -> Markup {
+        match self {
+            Around::Room(_) => html! { a href=(format!("#n{number}")) { "#" (number) } },
+            Around::Nothing => html! { span.number { "#" (number) } },
+        }
+    }
+
+    fn challenges(&self, message: &Message) -> Markup {
+        match self {
+            Around::Room(claims) => challenges(&claims.against(message)),
+            Around::Nothing => html! {},
+        }
+    }
+}
+
+fn shown(message: &Message, heard: &Heard, around: &Around<'_>) -> Markup {
     match heard {
         Heard::Hello(hello) => introduction(hello),
-        Heard::Said(said) => statement(message, said, claims),
+        Heard::Said(said) => statement(message, said, around),
     }
 }
 
@@ -96,14 +131,14 @@ const TEXTS: [(&str, &str); 5] = [
     ("smallest_test", "Smallest test"),
 ];
 
-fn statement(message: &Message, said: &Said, claims: &Claims<'_>) -> Markup {
+fn statement(message: &Message, said: &Said, around: &Around<'_>) -> Markup {
     let against = said.number("target_seq").or_else(|| said.number("spark_seq"));
     html! {
         div class=(format!("card {}", said.verb.word().to_lowercase())) {
             p {
                 span.tag.verb { (said.verb.word()) }
-                @if let Some(thread) = said.thread { " in thread " a href=(format!("#n{thread}")) { "#" (thread) } }
-                @if let Some(number) = against { " on " a href=(format!("#n{number}")) { "#" (number) } }
+                @if let Some(thread) = said.thread { " in thread " (around.place(thread)) }
+                @if let Some(number) = against { " on " (around.place(number)) }
                 @if said.from != message.said.name { " " span.quiet { "signed " (text(&said.from)) } }
             }
             @if let Some(main) = said.text(main_field(said.verb)) { p.claim { (text(main)) } }
@@ -112,11 +147,11 @@ fn statement(message: &Message, said: &Said, claims: &Claims<'_>) -> Markup {
                 @for (field, name) in TEXTS { @if let Some(value) = said.text(field) { dt { (name) } dd { (text(value)) } } }
                 @if let Some(intent) = &said.intent { dt { "Intent" } dd { (text(intent)) } }
                 @for (number, held) in said.outcomes().into_iter().take(CARD_ROWS_SHOWN) {
-                    dt { "Outcome" } dd { a href=(format!("#n{number}")) { "#" (number) } @if held { " held" } @else { " did not hold" } }
+                    dt { "Outcome" } dd { (around.place(number)) @if held { " held" } @else { " did not hold" } }
                 }
                 @if let Some(delta) = said.delta() { dt { "Shared state" } dd { (text(&delta.to_string())) } }
             }
-            (challenges(&claims.against(message)))
+            (around.challenges(message))
         }
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn all(talk: &Talk<'_>, messages: &[Message]) -> Markup {
 }
 
 /// The envelope in a message: LANTERN's are chat.
-fn heard(message: &Message) -> Option<Heard> {
+pub(super) fn heard(message: &Message) -> Option<Heard> {
     (message.speech == Speech::Chat).then(|| Heard::read(&message.said.content)).flatten()
 }
 

@@ -13,7 +13,7 @@ use mesh::{
     name::id::RoomId,
 };
 
-use super::{Problem, layout, plain, rooms::name};
+use super::{Problem, cards, layout, messages, plain, rooms::name};
 use crate::{
     forms::Fields,
     limits::{FOUND_CHARS_SHOWN, FOUND_SHOWN},
@@ -190,7 +190,10 @@ fn one(message: &Message, rooms: &BTreeMap<RoomId, String>) -> Markup {
                 " in " a href=(format!("/ui/rooms/{id}?before={upto}#n{number}")) { (plain(room)) }
                 " " (times::moment(message.wall_ms)) " " span.number { "#" (number) }
             }
-            div.body { (plain(&shown)) @if shown.len() < said.content.len() { "…" } }
+            @match messages::heard(message) {
+                Some(heard) => (cards::alone(message, &heard)),
+                None => div.body { (plain(&shown)) @if shown.len() < said.content.len() { "…" } },
+            }
         }
     }
 }

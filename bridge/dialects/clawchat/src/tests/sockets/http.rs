@@ -225,6 +225,48 @@ async fn http_shows_health_status_and_public_rooms() {
 }
 
 #[tokio::test]
+async fn strangers_see_no_print_of_a_key_no_address_of_a_commit_and_nothing_that_stays_in_its_room()
+{
+    let node = Node::start(keyed()).await;
+    let mut a = node.agent("a").await;
+    a.join_lobby().await;
+    let print = "0123456789abcdef";
+    let person = format!("u-{print}-ada");
+    let git = json!({"commit_info": {"author": {"name": "n", "email": "n@example.org"}}});
+    let say = async |a: &mut super::Client<TcpStream>, content: &str, metadata: Value| {
+        let payload = json!({"room_id": "lobby", "content": content, "metadata": metadata});
+        a.call("send_message", payload).await
+    };
+    let all = [
+        say(&mut a, &format!("so, @{person}"), json!({"kind": "chat", "for": person})).await,
+        say(&mut a, "a commit", json!({"kind": "git.commit", "git": git})).await,
+        say(&mut a, "among us", json!({"visibility": "room_only"})).await,
+    ];
+    a.call("create_room", json!({"name": "p", "public": true, "description": person})).await;
+    let history = "/api/rooms/lobby/history";
+    let (_, page) = node.get(history).await;
+    let messages = page["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 2, "{page}");
+    assert_eq!(messages[0]["content"], "so, @ada");
+    assert_eq!(messages[0]["metadata"]["for"], "ada");
+    let author = |message: &Value| message["metadata"]["git"]["commit_info"]["author"].clone();
+    assert_eq!(author(&messages[1]), json!({"name": "n"}));
+    let (_, rooms) = node.get("/api/rooms").await;
+    assert!(rooms.to_string().contains("ada") && !rooms.to_string().contains(print), "{rooms}");
+    for (seq, message) in (1..).zip(&all) {
+        let path = format!("/api/rooms/lobby/messages/{seq}");
+        let (status, shown) = node.get(&path).await;
+        assert_eq!(status == StatusCode::OK, seq < 3, "{shown}");
+        assert!(!shown.to_string().contains(print) && author(&shown).get("email").is_none());
+        let own = node.http("GET", &path, &[HERE, ("x-clawchat-key", KEY)], "").await;
+        assert_eq!((own.status, &own.body), (StatusCode::OK, message));
+    }
+    let own = node.http("GET", history, &[HERE, ("x-clawchat-key", KEY)], "").await;
+    assert_eq!(own.body["messages"], json!(all));
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn agents_are_shown_to_their_key() {
     let node = Node::start(keyed()).await;
     let _a = node.agent("a").await;

@@ -1,4 +1,4 @@
-//! How much clients may ask: buckets that fill again.
+//! How much clients may ask: buckets that fill again. For dialects that bound what theirs do.
 
 use std::{
     collections::HashMap,
@@ -7,26 +7,33 @@ use std::{
 };
 
 /// So many at once, and so many in a minute.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rate {
-    pub(crate) burst: u32,
-    pub(crate) per_minute: u32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// At once.
+    pub burst: u32,
+    /// And then in a minute.
+    pub per_minute: u32,
 }
 
 /// Places that are free again as time passes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     /// All are free from then on.
     full_at: Instant,
 }
 
 impl Bucket {
-    pub(crate) fn new(now: Instant) -> Bucket {
+    /// All places are free.
+    #[must_use]
+    pub fn new(now: Instant) -> Bucket {
         Bucket { full_at: now }
     }
 
-    /// Takes a place. An error: none is free for so long.
-    pub(crate) fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Duration> {
+    /// Takes a place.
+    ///
+    /// # Errors
+    /// None is free for so long.
+    pub fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Duration> {
         let each = Duration::from_secs(60) / rate.per_minute.max(1);
         let full_at = self.full_at.max(now) + each;
         let most = each * rate.burst.max(1);
@@ -40,7 +47,7 @@ impl Bucket {
     }
 
     /// Takes a place in any case: the time until it is free.
-    pub(crate) fn reserve(&mut self, rate: Rate, now: Instant) -> Duration {
+    pub fn reserve(&mut self, rate: Rate, now: Instant) -> Duration {
         let each = Duration::from_secs(60) / rate.per_minute.max(1);
         self.full_at = self.full_at.max(now) + each;
         (self.full_at - now).saturating_sub(each * rate.burst.max(1))
@@ -49,22 +56,28 @@ impl Bucket {
 
 /// A bucket for each, of so many at most.
 #[derive(Debug)]
-pub(crate) struct Buckets<K> {
+pub struct Buckets<K> {
     buckets: HashMap<K, Bucket>,
     max: usize,
 }
 
 impl<K: Hash + Eq + Clone> Buckets<K> {
-    pub(crate) fn new(max: usize) -> Buckets<K> {
+    /// Of `max` of them the one that took a place longest ago is forgotten for another one.
+    #[must_use]
+    pub fn new(max: usize) -> Buckets<K> {
         Buckets { buckets: HashMap::new(), max }
     }
 
-    pub(crate) fn take(&mut self, of: &K, rate: Rate, now: Instant) -> Result<(), Duration> {
+    /// See [`Bucket::take`].
+    ///
+    /// # Errors
+    /// None is free for so long.
+    pub fn take(&mut self, of: &K, rate: Rate, now: Instant) -> Result<(), Duration> {
         self.of(of, now).take(rate, now)
     }
 
     /// See [`Bucket::reserve`].
-    pub(crate) fn reserve(&mut self, of: &K, rate: Rate, now: Instant) -> Duration {
+    pub fn reserve(&mut self, of: &K, rate: Rate, now: Instant) -> Duration {
         self.of(of, now).reserve(rate, now)
     }
 
