@@ -31,7 +31,8 @@ use mesh::{
 };
 use net::Net;
 use protocol::operator::{
-    Answer, Attendee, Entry, Joined, Member, Request, Status, Trouble, WantedKey, WantedMark,
+    Answer, Attendee, Entry, HiddenText, Joined, Member, Request, Status, Trouble, WantedKey,
+    WantedMark,
 };
 use store::{Progress, Reader};
 use tokio::{

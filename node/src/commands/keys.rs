@@ -192,7 +192,7 @@ impl Replace {
         done(&self.node_args, Request::MintKey(wanted))?;
         let replaced = done(&self.node_args, Request::ReplaceKey(Box::new(successor)));
         if replaced.is_err() {
-            match self.is_replaced(&fingerprint, &new) {
+            match is_replaced(&self.node_args, &fingerprint, &new) {
                 Ok(true) => {}
                 Ok(false) => {
                     // Nobody has seen it.
@@ -236,15 +236,13 @@ pub(super) fn sign_anew(node_args: &NodeArgs, replaced: &str, successor: &str) -
     Ok(text)
 }
 
-impl Replace {
-    /// The answer may have been lost: the node says what it has done.
-    fn is_replaced(&self, old: &str, new: &str) -> Result<bool> {
-        let keys = keys(&self.node_args).with_context(|| {
-            format!("keep the new key: it is not known whether {new} has replaced {old}; see `clawmeshd keys list`")
-        })?;
-        let is_it = |key: &MintedKey| key.fingerprint == old && key.successor.as_deref() == Some(new);
-        Ok(keys.iter().any(is_it))
-    }
+/// Whether one key has replaced another: the answer of a request may have been lost, and the node says what it has done.
+fn is_replaced(node_args: &NodeArgs, old: &str, new: &str) -> Result<bool> {
+    let keys = keys(node_args).with_context(|| {
+        format!("keep the new key: it is not known whether {new} has replaced {old}; see `clawmeshd keys list`")
+    })?;
+    let is_it = |key: &MintedKey| key.fingerprint == old && key.successor.as_deref() == Some(new);
+    Ok(keys.iter().any(is_it))
 }
 
 /// A new key, and its fingerprint, which the mesh knows from now on.
