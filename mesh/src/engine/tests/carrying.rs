@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     api::command::ShareAct,
-    limits::{CARRIED_FOR, CARRY_RECHECKED, CARRY_SHARES_MIN},
+    limits::{CARRIED_FOR, CARRY_ASKED_AGAIN, CARRY_RECHECKED, CARRY_SHARES_MIN, RECORD_AHEAD_MAX},
     wire::{
         carry::{Awaited, Carrying, Load},
         message::Head,
@@ -208,6 +208,31 @@ fn records_of_a_sealed_room_reach_the_other_by_a_third_alone() {
     world.pass(STEP * 30);
     assert_eq!(records(&world), 1);
     assert!(carried(&world, ANN).is_empty(), "he has said that he has it");
+}
+
+#[test]
+fn a_record_that_comes_before_it_can_be_taken_is_given_again() {
+    let (mut world, ann, _, room) = sharing_world();
+    world.pass(STEP * 40);
+    world.meet(&BOB_AWAY);
+    world.ask(ANN, set(&ann, room, title("changed meanwhile"))).expect("it is hers");
+    world.pass(STEP * 30);
+    // Bob's clock is behind by so much that he takes no record of now.
+    let behind = 2 * RECORD_AHEAD_MAX;
+    let us = u64::try_from(behind.as_micros()).expect("it fits");
+    world.nodes[BOB].now.wall_us -= us;
+    world.meet(&ANN_AWAY);
+    world.pass(CARRY_ASKED_AGAIN + STEP * 30);
+    let records = |world: &World| {
+        let all = world.nodes[BOB].records();
+        all.iter().filter(|it| it.collection == crate::records::details::COLLECTION.number).count()
+    };
+    assert_eq!(records(&world), 0);
+    assert_eq!(carried(&world, ANN).len(), 1, "he has not said that he has it");
+    world.nodes[BOB].now.wall_us += us;
+    world.pass(CARRY_ASKED_AGAIN + STEP * 30);
+    assert_eq!(records(&world), 1);
+    assert!(carried(&world, ANN).is_empty(), "now he has");
 }
 
 /// Much time passes for all nodes alike.
