@@ -8,7 +8,7 @@ use super::{
     *,
 };
 use crate::{
-    api::command::ShareAct,
+    api::{command::ShareAct, status::RecordStatus},
     limits::{CARRIED_FOR, CARRY_ASKED_AGAIN, CARRY_RECHECKED, CARRY_SHARES_MIN, RECORD_AHEAD_MAX},
     wire::{
         carry::{Awaited, Carrying, Load},
@@ -233,6 +233,38 @@ fn a_record_that_comes_before_it_can_be_taken_is_given_again() {
     world.pass(CARRY_ASKED_AGAIN + STEP * 30);
     assert_eq!(records(&world), 1);
     assert!(carried(&world, ANN).is_empty(), "now he has");
+}
+
+#[test]
+fn a_meeting_that_is_too_short_for_anything_takes_nothing_from_what_is_carried() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    two.world.meet(&BOB_AWAY);
+    two.says(ANN, &ann, room, "kept");
+    two.world.pass(STEP * 30);
+    let before = carried(&two.world, ANN);
+    assert!(!before.is_empty());
+    // Her link to him stands, and nothing comes over it.
+    let bob = two.world.nodes[BOB].engine.known.cx.me;
+    two.world.nodes[ANN].give(Input::PeerUp(bob));
+    two.world.pass(STEP * 30);
+    assert_eq!(carried(&two.world, ANN), before);
+    two.world.nodes[ANN].give(Input::PeerDown(bob));
+    two.world.pass(STEP * 30);
+    assert_eq!(carried(&two.world, ANN), before);
+    // When they meet for long enough it is called off.
+    two.world.meet(&ALL);
+    two.world.pass(STEP * 60);
+    assert_eq!(heard_from(&two.world, BOB, &["kept"]), ["kept"]);
+    assert!(carried(&two.world, ANN).is_empty());
+    let rows = two.world.nodes[THIRD].rows.iter().filter_map(|row| match row {
+        Change::Carriage { room: of, carriage, .. } if *of == room => Some(carriage.is_some()),
+        _ => None,
+    });
+    assert_eq!(rows.last(), Some(false));
+    let owed = two.world.nodes[ANN].engine.carrying.add_to(RecordStatus::default());
+    assert_eq!(owed.rooms_owed, 0);
 }
 
 /// Much time passes for all nodes alike.

@@ -258,7 +258,8 @@ fn of_carrying(carrying: &Carrying) -> Traits {
     let (length, max) = carrying.length();
     let (name, answer) = match carrying {
         Carrying::Please { .. } => ("carry_please", Answer::FromEngine),
-        Carrying::Holds { .. } => ("carry_holds", Answer::None),
+        // More is handed over.
+        Carrying::Holds { .. } => ("carry_holds", Answer::FromStore),
         Carrying::Offers(_) => ("carry_offers", Answer::FromEngine),
         Carrying::Has { .. } => ("carry_has", Answer::FromStore),
     };
