@@ -14,8 +14,9 @@ use crate::{
     api::{batch::Change, boundary::Effect},
     engine::known::Known,
     limits::{
-        CARRIED_AT_ONCE_MAX, CARRIED_FOR, CARRIED_HEADS_MAX, CARRIED_MAX, CARRIED_NODES_MAX,
-        CARRIED_OVERHEAD_BYTES, CARRY_ASKED_AGAIN, CARRY_OFFERS_MAX, CARRY_SHARES_MIN,
+        CARRIED_AT_ONCE_MAX, CARRIED_FOR, CARRIED_HEADS_MAX, CARRIED_LOGS_MAX, CARRIED_MAX,
+        CARRIED_NODES_MAX, CARRIED_OVERHEAD_BYTES, CARRY_ASKED_AGAIN, CARRY_OFFERS_MAX,
+        CARRY_SHARES_MIN,
     },
     name::{
         id::{LogId, NodeId, RoomId},
@@ -55,9 +56,41 @@ struct Room {
     asked_ms: u64,
     /// By log, and the entry after which it goes on.
     things: BTreeMap<(LogId, u64), CarriedHead>,
+    /// Logs of which there is something.
+    logs: usize,
 }
 
 impl Room {
+    fn of_log(&self, log: LogId) -> impl Iterator<Item = (u64, &CarriedHead)> {
+        let things = self.things.range((log, 0)..=(log, u64::MAX));
+        things.map(|((_, after), head)| (*after, head))
+    }
+
+    fn has_any(&self, log: LogId) -> bool {
+        self.of_log(log).next().is_some()
+    }
+
+    fn put(&mut self, place: (LogId, u64), head: CarriedHead) {
+        let is_new = !self.has_any(place.0);
+        self.logs += usize::from(is_new);
+        self.things.insert(place, head);
+    }
+
+    fn take(&mut self, place: (LogId, u64)) -> Option<CarriedHead> {
+        let head = self.things.remove(&place)?;
+        let is_gone = !self.has_any(place.0);
+        self.logs -= usize::from(is_gone);
+        Some(head)
+    }
+
+    /// Whether a thing, or a later state of the same record, is here.
+    fn has(&self, (log, after): (LogId, u64), upto: u64) -> bool {
+        if is_of_record(log) {
+            return self.of_log(log).any(|(_, head)| head.upto >= upto);
+        }
+        self.things.get(&(log, after)).is_some_and(|head| head.upto >= upto)
+    }
+
     /// Up to here each log is held, or not needed.
     fn covered(&self) -> BTreeMap<LogId, u64> {
         let logs: BTreeSet<LogId> = self.things.keys().map(|(log, _)| *log).collect();
@@ -70,9 +103,9 @@ impl Room {
             let had =
                 self.nodes.values().map(|waiting| waiting.heads.get(&log).copied().unwrap_or(0));
             let mut upto = had.min().unwrap_or(0);
-            for ((_, after), head) in self.things.range((log, 0)..=(log, u64::MAX)) {
+            for (after, head) in self.of_log(log) {
                 // Of a record one state is as good as any before it.
-                if *after <= upto || log.incarnation == u64::MAX {
+                if after <= upto || is_of_record(log) {
                     upto = upto.max(head.upto);
                 }
             }
@@ -137,13 +170,13 @@ impl Carrier {
                 (awaited.node, Waiting { pass: awaited.pass, heads, told: None, offered: false })
             };
             let nodes = carriage.nodes.into_iter().map(waiting).collect();
-            let made = Room { nodes, asked_ms: carriage.asked_ms, things: BTreeMap::new() };
+            let made = Room { nodes, asked_ms: carriage.asked_ms, ..Room::default() };
             self.rooms.insert((room, of), made);
             self.used.entry(of).or_default().bytes += CARRIED_OVERHEAD_BYTES;
         }
         for (at, head) in carried {
             if let Some(room) = self.rooms.get_mut(&(at.room, at.of)) {
-                room.things.insert((at.log, at.after), head);
+                room.put((at.log, at.after), head);
                 let used = self.used.entry(at.of).or_default();
                 used.bytes += head.bytes + CARRIED_OVERHEAD_BYTES;
                 used.things += 1;
@@ -185,7 +218,7 @@ impl Carrier {
             return self.drop_room(known, room, from);
         }
         let is_new = !self.rooms.contains_key(&(room, from));
-        if known.rooms.contains_key(&room) || is_new && !self.has_room(known, from, 0) {
+        if is_new && !self.has_room(known, from, 0) {
             let (heads, full) = (Vec::new(), true);
             return known.cx.send(from, Message::Carrying(Carrying::Holds { room, heads, full }));
         }
@@ -226,7 +259,7 @@ impl Carrier {
 
     fn drop_thing(&mut self, known: &mut Known, (room, of): (RoomId, NodeId), place: (LogId, u64)) {
         let Some(carried) = self.rooms.get_mut(&(room, of)) else { return };
-        let Some(head) = carried.things.remove(&place) else { return };
+        let Some(head) = carried.take(place) else { return };
         let used = self.used.entry(of).or_default();
         used.bytes = used.bytes.saturating_sub(head.bytes + CARRIED_OVERHEAD_BYTES);
         used.things = used.things.saturating_sub(1);
@@ -276,6 +309,10 @@ impl Carrier {
             loads.push(Load::Run(run.clone(), own));
         }
         loads.extend(records.into_iter().map(Load::Record));
+        if loads.is_empty() {
+            // An answer has all of the room's heads: nothing is none worth.
+            return;
+        }
         for load in loads {
             full |= !self.keep(known, (room, from), load);
         }
@@ -286,18 +323,24 @@ impl Carrier {
     fn keep(&mut self, known: &mut Known, (room, of): (RoomId, NodeId), load: Load) -> bool {
         let (log, after, upto) = load.place();
         let Some(carried) = self.rooms.get(&(room, of)) else { return true };
-        let is_here = carried.things.get(&(log, after)).is_some_and(|before| before.upto >= upto);
-        if is_here || !carried.is_needed(log, upto) {
+        if carried.has((log, after), upto) || !carried.is_needed(log, upto) {
             return true;
         }
+        let is_new = !carried.has_any(log);
         let bytes = encode(&load).len() as u64;
-        if !self.has_room(known, of, bytes) {
+        if is_new && carried.logs >= CARRIED_LOGS_MAX || !self.has_room(known, of, bytes) {
             return false;
         }
-        self.drop_thing(known, (room, of), (log, after));
+        // It replaces the same with less in it, and a state of a record those before it.
+        let first = if is_of_record(log) { 0 } else { after };
+        let replaced: Vec<(LogId, u64)> =
+            carried.things.range((log, first)..=(log, after)).map(|(place, _)| *place).collect();
+        for place in replaced {
+            self.drop_thing(known, (room, of), place);
+        }
         let since_ms = known.cx.now.wall_ms;
         if let Some(carried) = self.rooms.get_mut(&(room, of)) {
-            carried.things.insert((log, after), CarriedHead { upto, bytes, since_ms });
+            carried.put((log, after), CarriedHead { upto, bytes, since_ms });
             carried.nodes.values_mut().for_each(|waiting| waiting.told = None);
         }
         let used = self.used.entry(of).or_default();
@@ -401,6 +444,11 @@ impl Carrier {
             self.drop_room(known, room, of);
         }
     }
+}
+
+/// Whether it is a record, and no log of a room: see `log_of_record`.
+fn is_of_record(log: LogId) -> bool {
+    log.incarnation == u64::MAX
 }
 
 /// Takes these heads in where they are higher, at most so many. Whether any was.

@@ -11,8 +11,9 @@ use crate::{
     api::{command::ShareAct, status::RecordStatus},
     limits::{CARRIED_FOR, CARRY_ASKED_AGAIN, CARRY_RECHECKED, CARRY_SHARES_MIN, RECORD_AHEAD_MAX},
     wire::{
-        carry::{Awaited, Carrying, Load},
+        carry::{Awaited, Carrying, Load, Parcel},
         message::Head,
+        run::Verified,
         seal::Token,
     },
 };
@@ -265,6 +266,58 @@ fn a_meeting_that_is_too_short_for_anything_takes_nothing_from_what_is_carried()
     assert_eq!(rows.last(), Some(false));
     let owed = two.world.nodes[ANN].engine.carrying.add_to(RecordStatus::default());
     assert_eq!(owed.rooms_owed, 0);
+}
+
+#[test]
+fn of_a_record_the_latest_state_alone_is_carried() {
+    let (mut world, ann, _, room) = sharing_world();
+    world.pass(STEP * 40);
+    world.meet(&BOB_AWAY);
+    for text in ["one", "two", "three"] {
+        world.ask(ANN, set(&ann, room, title(text))).expect("it is hers");
+        world.pass(STEP * 30);
+    }
+    assert_eq!(carried(&world, ANN).len(), 1);
+    let stamp = |world: &World, n: usize| {
+        let all = world.nodes[n].records().into_iter();
+        let of_kind = all.filter(|it| it.collection == crate::records::details::COLLECTION.number);
+        of_kind.map(|it| it.stamp).max()
+    };
+    world.meet(&ANN_AWAY);
+    world.pass(STEP * 30);
+    assert_eq!(stamp(&world, BOB), stamp(&world, ANN));
+    assert!(carried(&world, ANN).is_empty());
+}
+
+/// A node is told this by a member. Returns its words about what is carried in answer.
+fn answers(world: &mut World, n: usize, from: NodeId, message: Message<Verified>) -> Vec<Carrying> {
+    world.nodes[n].effects.clear();
+    world.nodes[n].give(Input::Message { from, message });
+    let words = world.nodes[n].effects.iter().filter_map(|effect| match effect {
+        Effect::Send { message: Message::Carrying(word), .. } => Some(word.clone()),
+        _ => None,
+    });
+    words.collect()
+}
+
+fn please(room: RoomId, node: NodeId, heads: Vec<Head>) -> Message<Verified> {
+    let awaited = Awaited { node, pass: Token([7; 16]), heads };
+    Message::Carrying(Carrying::Please { room, nodes: vec![awaited] })
+}
+
+#[test]
+fn who_follows_a_room_answers_as_any_member_and_nobody_answers_to_nothing() {
+    let (mut two, room) = Two::talking();
+    two.world.pass(STEP * 40);
+    let (liar, nobody) = (identity(9).node_id(), identity(8).node_id());
+    for n in [BOB, THIRD] {
+        let heads = Vec::new();
+        let holds = Carrying::Holds { room, heads, full: false };
+        assert_eq!(answers(&mut two.world, n, liar, please(room, nobody, Vec::new())), [holds]);
+        let (runs, bodies, records) = Default::default();
+        let empty = Message::Parcel(Parcel { of: None, room, runs, bodies, records });
+        assert_eq!(answers(&mut two.world, n, liar, empty), []);
+    }
 }
 
 /// Much time passes for all nodes alike.

@@ -198,7 +198,9 @@ impl<R> Message<R> {
             }
             Message::Carrying(carrying) => of_carrying(carrying),
             Message::Parcel(parcel) => {
-                Traits::of("parcel", Class::Carrying).with(parcel.length(), CARRIED_AT_ONCE_MAX)
+                // It is answered with all heads of the room.
+                let parcels = Traits::of("parcel", Class::Carrying).asks(FromEngine);
+                parcels.with(parcel.length(), CARRIED_AT_ONCE_MAX)
             }
         }
     }
