@@ -28,6 +28,12 @@ pub const CARRY_OFFERS_MAX: usize = 256;
 pub const CARRIED_AT_ONCE_MAX: usize = 512;
 /// Each thing that is carried, and each room, counts as so many bytes more: for its rows and its head in memory.
 pub const CARRIED_OVERHEAD_BYTES: u64 = 512;
+/// Each head of a node that something is for counts as so many.
+pub const CARRIED_HEAD_BYTES: u64 = 64;
+/// Each such node, beside its heads, as so many.
+pub const CARRIED_NODE_BYTES: u64 = 128;
+/// Rooms that one node has others carry: each is looked at once a second.
+pub const CARRIED_ROOMS_MAX: usize = 4_096;
 /// Members among whom the room for rooms is divided at the least: of few members each still leaves some to those who come.
 pub const CARRY_SHARES_MIN: u64 = 4;
 /// Things that one node carries: some 200 bytes of memory each.
