@@ -264,11 +264,11 @@ fn a_meeting_that_is_too_short_for_anything_takes_nothing_from_what_is_carried()
     two.world.pass(STEP * 60);
     assert_eq!(heard_from(&two.world, BOB, &["kept"]), ["kept"]);
     assert!(carried(&two.world, ANN).is_empty());
-    let rows = two.world.nodes[THIRD].rows.iter().filter_map(|row| match row {
+    let mut rows = two.world.nodes[THIRD].rows.iter().filter_map(|row| match row {
         Change::Carriage { room: of, carriage, .. } if *of == room => Some(carriage.is_some()),
         _ => None,
     });
-    assert_eq!(rows.last(), Some(false));
+    assert_eq!(rows.next_back(), Some(false));
     let owed = two.world.nodes[ANN].engine.carrying.add_to(RecordStatus::default());
     assert_eq!(owed.rooms_owed, 0);
 }
