@@ -88,8 +88,8 @@ impl Carrying {
         if parcel.of.is_none() {
             return self.carrier.on_parcel(known, from, parcel);
         }
-        self.taking.note(from, &parcel);
-        records.take_carried(known, std::mem::take(&mut parcel.records));
+        let settled = records.take_carried(known, std::mem::take(&mut parcel.records));
+        self.taking.note((from, parcel.room), settled);
         let Parcel { room, runs, bodies, .. } = parcel;
         exchange::on_spans(known, from, exchange::Spans { room, runs, bodies, last: false });
     }

@@ -40,7 +40,7 @@ use crate::{
     limits::{CARRIED_HEADS_MAX, RECORD_AHEAD_MAX, RECORD_BUCKETS},
     name::{
         group::Group,
-        id::{KeyPrint, NodeId, RoomId},
+        id::{KeyPrint, LogId, NodeId, RoomId},
     },
     records::{
         closing,
@@ -56,6 +56,7 @@ use crate::{
         stopped, writers,
     },
     wire::{
+        carry::log_of_record,
         contents::{SentContents, WantedContents},
         record::{CollectionNumber, Record, RecordId, RecordKey, Space, Stamp},
     },
@@ -313,7 +314,13 @@ impl Records {
     }
 
     /// Records of groups that a member has carried: those count that a key of the group has signed, whoever has carried them.
-    pub(super) fn take_carried(&mut self, known: &mut Known, records: Vec<Record>) {
+    /// Returns those that need not be given again, as they are carried: the owner of another one may be news only later.
+    pub(super) fn take_carried(
+        &mut self,
+        known: &mut Known,
+        records: Vec<Record>,
+    ) -> Vec<(LogId, u64)> {
+        let mut settled = Vec::new();
         for record in records {
             let Space::Followers(group) = record.space else { continue };
             if known.cx.followers.opener(group).is_none() {
@@ -321,10 +328,16 @@ impl Records {
             }
             let Some(kind) = Collection::of(record.collection) else { continue };
             let at = (record.space, kind);
+            let key = RecordKey { id: record.id, owner: Some(record.owner()) };
+            let place = (log_of_record(record.collection.0, key), record.stamp.0);
             if let Some(answers) = answers_now(known, at, record.owner(), record.stamp) {
                 self.take(known, record, answers);
+                settled.push(place);
+            } else if has_ended(known, kind, record.stamp) {
+                settled.push(place);
             }
         }
+        settled
     }
 
     /// The records of a group that are not older: of too many the newest.
@@ -494,8 +507,12 @@ fn answers_now(
     // Above all time is a deletion that is final, and nothing else.
     let (_, kind) = at;
     let moment = if kind.merge == Merge::Final { stamp.moment() } else { stamp };
-    let has_ended = kind.ends(stamp).is_some_and(|end| end <= Stamp::at(known.cx.now.wall_us));
-    answers_for(known, at, owner).filter(|_| moment <= latest && !has_ended)
+    answers_for(known, at, owner).filter(|_| moment <= latest && !has_ended(known, kind, stamp))
+}
+
+/// Whether the time of a record is over.
+fn has_ended(known: &Known, kind: &Collection, stamp: Stamp) -> bool {
+    kind.ends(stamp).is_some_and(|end| end <= Stamp::at(known.cx.now.wall_us))
 }
 
 /// Takes in what a record says that the engine goes by.

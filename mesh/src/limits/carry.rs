@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::LOGS_PER_ROOM_MAX;
+
 /// For how long something is carried, by the carrier's clock: a holiday, and no archive.
 pub const CARRIED_FOR: Duration = Duration::from_hours(7 * 24);
 /// Members that a node asks to carry at a time: with two, one that lies or breaks loses nothing.
@@ -18,12 +20,20 @@ pub const CARRY_ROOMS_AT_ONCE: usize = 256;
 pub const CARRIED_NODES_MAX: usize = 64;
 /// Heads that a carrier remembers of one room of one node, of all nodes together: 64 nodes with 64 logs.
 pub const CARRIED_HEADS_MAX: usize = 4_096;
+/// Logs of which a carrier has something of one room of one node: with those of the heads they fit into the word by which it says so.
+pub const CARRIED_LOGS_MAX: usize = 2 * LOGS_PER_ROOM_MAX - CARRIED_HEADS_MAX;
 /// Rooms that a carrier offers in one message.
 pub const CARRY_OFFERS_MAX: usize = 256;
 /// Things in one message of what is carried: each is a run or a record.
 pub const CARRIED_AT_ONCE_MAX: usize = 512;
 /// Each thing that is carried, and each room, counts as so many bytes more: for its rows and its head in memory.
 pub const CARRIED_OVERHEAD_BYTES: u64 = 512;
+/// Each head of a node that something is for counts as so many.
+pub const CARRIED_HEAD_BYTES: u64 = 64;
+/// Each such node, beside its heads, as so many.
+pub const CARRIED_NODE_BYTES: u64 = 128;
+/// Rooms that one node has others carry: each is looked at once a second.
+pub const CARRIED_ROOMS_MAX: usize = 4_096;
 /// Members among whom the room for rooms is divided at the least: of few members each still leaves some to those who come.
 pub const CARRY_SHARES_MIN: u64 = 4;
 /// Things that one node carries: some 200 bytes of memory each.

@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     sync::Arc,
     time::Duration,
 };
@@ -14,8 +15,9 @@ use crate::{
     api::{batch::Change, boundary::Effect},
     engine::known::Known,
     limits::{
-        CARRIED_AT_ONCE_MAX, CARRIED_FOR, CARRIED_HEADS_MAX, CARRIED_MAX, CARRIED_NODES_MAX,
-        CARRIED_OVERHEAD_BYTES, CARRY_ASKED_AGAIN, CARRY_OFFERS_MAX, CARRY_SHARES_MIN,
+        CARRIED_AT_ONCE_MAX, CARRIED_FOR, CARRIED_HEAD_BYTES, CARRIED_HEADS_MAX, CARRIED_LOGS_MAX,
+        CARRIED_MAX, CARRIED_NODE_BYTES, CARRIED_NODES_MAX, CARRIED_OVERHEAD_BYTES,
+        CARRIED_ROOMS_MAX, CARRY_ASKED_AGAIN, CARRY_OFFERS_MAX, CARRY_SHARES_MIN, WANT_REPLY_BYTES,
     },
     name::{
         id::{LogId, NodeId, RoomId},
@@ -31,7 +33,7 @@ use crate::{
 };
 
 /// A node for which a room is carried.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Waiting {
     pass: Token,
     /// It has all up to here: it, or the node that asked, has said so.
@@ -40,9 +42,15 @@ struct Waiting {
     told: Option<Duration>,
     /// It was told, and has not answered.
     offered: bool,
+    /// The last thing that it was given: it may be unable to take some, and is to get those behind them all the same.
+    given: Option<(LogId, u64)>,
 }
 
 impl Waiting {
+    fn new(pass: Token, heads: BTreeMap<LogId, u64>) -> Waiting {
+        Waiting { pass, heads, told: None, offered: false, given: None }
+    }
+
     fn has(&self, log: LogId, upto: u64) -> bool {
         self.heads.get(&log).is_some_and(|head| *head >= upto)
     }
@@ -55,9 +63,43 @@ struct Room {
     asked_ms: u64,
     /// By log, and the entry after which it goes on.
     things: BTreeMap<(LogId, u64), CarriedHead>,
+    /// Logs of which there is something.
+    logs: usize,
+    /// It counts as so many bytes, beside its things.
+    counted: u64,
 }
 
 impl Room {
+    fn of_log(&self, log: LogId) -> impl Iterator<Item = (u64, &CarriedHead)> {
+        let things = self.things.range((log, 0)..=(log, u64::MAX));
+        things.map(|((_, after), head)| (*after, head))
+    }
+
+    fn has_any(&self, log: LogId) -> bool {
+        self.of_log(log).next().is_some()
+    }
+
+    fn put(&mut self, place: (LogId, u64), head: CarriedHead) {
+        let is_new = !self.has_any(place.0);
+        self.logs += usize::from(is_new);
+        self.things.insert(place, head);
+    }
+
+    fn take(&mut self, place: (LogId, u64)) -> Option<CarriedHead> {
+        let head = self.things.remove(&place)?;
+        let is_gone = !self.has_any(place.0);
+        self.logs -= usize::from(is_gone);
+        Some(head)
+    }
+
+    /// Whether a thing, or a later state of the same record, is here.
+    fn has(&self, (log, after): (LogId, u64), upto: u64) -> bool {
+        if is_of_record(log) {
+            return self.of_log(log).any(|(_, head)| head.upto >= upto);
+        }
+        self.things.get(&(log, after)).is_some_and(|head| head.upto >= upto)
+    }
+
     /// Up to here each log is held, or not needed.
     fn covered(&self) -> BTreeMap<LogId, u64> {
         let logs: BTreeSet<LogId> = self.things.keys().map(|(log, _)| *log).collect();
@@ -70,9 +112,9 @@ impl Room {
             let had =
                 self.nodes.values().map(|waiting| waiting.heads.get(&log).copied().unwrap_or(0));
             let mut upto = had.min().unwrap_or(0);
-            for ((_, after), head) in self.things.range((log, 0)..=(log, u64::MAX)) {
+            for (after, head) in self.of_log(log) {
                 // Of a record one state is as good as any before it.
-                if *after <= upto || log.incarnation == u64::MAX {
+                if after <= upto || is_of_record(log) {
                     upto = upto.max(head.upto);
                 }
             }
@@ -86,13 +128,40 @@ impl Room {
         self.nodes.values().any(|waiting| !waiting.has(log, upto))
     }
 
-    /// Those that a node has not said to have.
-    fn rest_for(&self, node: NodeId) -> impl Iterator<Item = (LogId, u64)> + '_ {
-        let waiting = self.nodes.get(&node);
-        let things = self.things.iter().filter(move |((log, _), head)| {
-            waiting.is_some_and(|waiting| !waiting.has(*log, head.upto))
-        });
-        things.map(|(place, _)| *place)
+    /// Whether there is anything that a node has not said to have.
+    fn has_more_for(&self, waiting: &Waiting) -> bool {
+        self.things.iter().any(|((log, _), head)| !waiting.has(*log, head.upto))
+    }
+
+    /// The next such things, as many as fit into one message: they go on behind the last ones, and begin anew at the end.
+    fn next_for(&self, waiting: &Waiting) -> Vec<(LogId, u64)> {
+        let from = waiting.given.map_or(Bound::Unbounded, Bound::Excluded);
+        let behind = self.things.range((from, Bound::Unbounded));
+        let before = waiting.given.map(|given| self.things.range(..=given));
+        let things = behind.chain(before.into_iter().flatten());
+        let lacking = things.filter(|((log, _), head)| !waiting.has(*log, head.upto));
+        let (mut next, mut bytes) = (Vec::new(), 0);
+        for (place, head) in lacking.take(CARRIED_AT_ONCE_MAX) {
+            bytes += head.bytes;
+            if bytes > WANT_REPLY_BYTES as u64 && !next.is_empty() {
+                break;
+            }
+            next.push(*place);
+        }
+        next
+    }
+
+    /// In memory and in its row: with the heads that its nodes are going to say of what is held.
+    fn cost(&self) -> u64 {
+        let logs: BTreeSet<LogId> = self.things.keys().map(|(log, _)| *log).collect();
+        let heads = |waiting: &Waiting| {
+            let coming = logs.iter().filter(|log| !waiting.heads.contains_key(log));
+            waiting.heads.len() + coming.count()
+        };
+        let heads = self.nodes.values().map(heads).sum::<usize>().min(CARRIED_HEADS_MAX);
+        CARRIED_OVERHEAD_BYTES
+            + self.nodes.len() as u64 * CARRIED_NODE_BYTES
+            + heads as u64 * CARRIED_HEAD_BYTES
     }
 
     fn record(&self) -> Carriage {
@@ -110,6 +179,7 @@ impl Room {
 struct Used {
     bytes: u64,
     things: u64,
+    rooms: usize,
 }
 
 /// See the module.
@@ -134,21 +204,33 @@ impl Carrier {
         for (of, room, carriage) in carriages {
             let waiting = |awaited: Awaited| {
                 let heads = awaited.heads.iter().map(|head| (head.log, head.seq)).collect();
-                (awaited.node, Waiting { pass: awaited.pass, heads, told: None, offered: false })
+                (awaited.node, Waiting::new(awaited.pass, heads))
             };
             let nodes = carriage.nodes.into_iter().map(waiting).collect();
-            let made = Room { nodes, asked_ms: carriage.asked_ms, things: BTreeMap::new() };
+            let made = Room { nodes, asked_ms: carriage.asked_ms, ..Room::default() };
             self.rooms.insert((room, of), made);
-            self.used.entry(of).or_default().bytes += CARRIED_OVERHEAD_BYTES;
+            self.used.entry(of).or_default().rooms += 1;
         }
         for (at, head) in carried {
             if let Some(room) = self.rooms.get_mut(&(at.room, at.of)) {
-                room.things.insert((at.log, at.after), head);
+                room.put((at.log, at.after), head);
                 let used = self.used.entry(at.of).or_default();
                 used.bytes += head.bytes + CARRIED_OVERHEAD_BYTES;
                 used.things += 1;
             }
         }
+        for (room, of) in self.rooms.keys().copied().collect::<Vec<_>>() {
+            self.count(room, of);
+        }
+    }
+
+    /// Counts a room anew, beside its things.
+    fn count(&mut self, room: RoomId, of: NodeId) {
+        let Some(carried) = self.rooms.get_mut(&(room, of)) else { return };
+        let cost = carried.cost();
+        let before = std::mem::replace(&mut carried.counted, cost);
+        let used = self.used.entry(of).or_default();
+        used.bytes = used.bytes.saturating_sub(before) + cost;
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -162,7 +244,6 @@ impl Carrier {
         let shares = members.max(CARRY_SHARES_MIN);
         let used = self.used.get(&of).copied().unwrap_or_default();
         let all = self.used.values().map(|used| used.things).sum::<u64>();
-        let bytes = bytes + CARRIED_OVERHEAD_BYTES;
         used.bytes + bytes <= self.max / shares
             && self.bytes() + bytes <= self.max
             && used.things < CARRIED_MAX / shares
@@ -184,49 +265,83 @@ impl Carrier {
         if nodes.is_empty() {
             return self.drop_room(known, room, from);
         }
-        let is_new = !self.rooms.contains_key(&(room, from));
-        if known.rooms.contains_key(&room) || is_new && !self.has_room(known, from, 0) {
+        if !self.ask_for(known, from, (room, nodes)) {
             let (heads, full) = (Vec::new(), true);
             return known.cx.send(from, Message::Carrying(Carrying::Holds { room, heads, full }));
         }
-        if is_new {
-            self.used.entry(from).or_default().bytes += CARRIED_OVERHEAD_BYTES;
-        }
-        let carried = self.rooms.entry((room, from)).or_default();
-        carried.asked_ms = known.cx.now.wall_ms;
-        let mut before = std::mem::take(&mut carried.nodes);
-        for awaited in nodes {
-            let mut waiting = before.remove(&awaited.node).unwrap_or_else(|| Waiting {
-                pass: awaited.pass,
-                heads: BTreeMap::new(),
-                told: None,
-                offered: false,
-            });
-            waiting.pass = awaited.pass;
-            // What the node itself has said counts on.
-            raise(&mut waiting.heads, &awaited.heads, CARRIED_HEADS_MAX);
-            carried.nodes.insert(awaited.node, waiting);
-        }
-        self.settle(known, room, from);
         self.answer(known, room, from, false);
     }
 
-    /// Things that all have go; and the room's row is written.
-    fn settle(&mut self, known: &mut Known, room: RoomId, of: NodeId) {
+    /// Whether there is room for a room with these nodes.
+    fn ask_for(
+        &mut self,
+        known: &mut Known,
+        from: NodeId,
+        (room, nodes): (RoomId, Vec<Awaited>),
+    ) -> bool {
+        let before = self.rooms.get(&(room, from));
+        let is_new = before.is_none();
+        let known_of = |node: &NodeId| before.and_then(|before| before.nodes.get(node));
+        // Those that it goes on with keep their heads: of a node that is named twice the last counts.
+        let named: BTreeSet<NodeId> = nodes.iter().map(|awaited| awaited.node).collect();
+        let kept: usize = named.iter().filter_map(known_of).map(|it| it.heads.len()).sum();
+        let mut heads_left = CARRIED_HEADS_MAX.saturating_sub(kept);
+        let mut asked = BTreeMap::new();
+        for awaited in nodes {
+            let new = || Waiting::new(awaited.pass, BTreeMap::new());
+            let mut waiting = known_of(&awaited.node).cloned().unwrap_or_else(new);
+            waiting.pass = awaited.pass;
+            // What the node itself has said counts on.
+            let had = waiting.heads.len();
+            raise(&mut waiting.heads, &awaited.heads, had + heads_left);
+            heads_left -= waiting.heads.len() - had;
+            asked.insert(awaited.node, waiting);
+        }
+        let used = self.used.get(&from).copied().unwrap_or_default();
+        if is_new && used.rooms >= CARRIED_ROOMS_MAX {
+            return false;
+        }
+        let mut carried = self.rooms.remove(&(room, from)).unwrap_or_default();
+        let before = std::mem::replace(&mut carried.nodes, asked);
+        let grown = carried.cost().saturating_sub(carried.counted);
+        if grown > 0 && !self.has_room(known, from, grown) {
+            carried.nodes = before;
+            if !is_new {
+                self.rooms.insert((room, from), carried);
+            }
+            return false;
+        }
+        let now = known.cx.now.wall_ms;
+        let is_stale = now.saturating_sub(carried.asked_ms) >= in_ms(CARRIED_FOR) / 7;
+        let has_changed = is_new || is_stale || said(&before) != said(&carried.nodes);
+        if has_changed {
+            carried.asked_ms = now;
+        }
+        self.rooms.insert((room, from), carried);
+        self.used.entry(from).or_default().rooms += usize::from(is_new);
+        self.settle(known, (room, from), has_changed);
+        true
+    }
+
+    /// Things that all have go. The room's row is written if there were any, or it has changed otherwise.
+    fn settle(&mut self, known: &mut Known, (room, of): (RoomId, NodeId), has_changed: bool) {
         let Some(carried) = self.rooms.get(&(room, of)) else { return };
-        let carriage = Some(carried.record());
+        let carriage = carried.record();
         let had = carried.things.iter();
         let had = had.filter(|((log, _), head)| !carried.is_needed(*log, head.upto));
         let had: Vec<(LogId, u64)> = had.map(|(place, _)| *place).collect();
+        if has_changed || !had.is_empty() {
+            known.cx.change(Change::Carriage { of, room, carriage: Some(carriage) });
+        }
         for place in had {
             self.drop_thing(known, (room, of), place);
         }
-        known.cx.change(Change::Carriage { of, room, carriage });
+        self.count(room, of);
     }
 
     fn drop_thing(&mut self, known: &mut Known, (room, of): (RoomId, NodeId), place: (LogId, u64)) {
         let Some(carried) = self.rooms.get_mut(&(room, of)) else { return };
-        let Some(head) = carried.things.remove(&place) else { return };
+        let Some(head) = carried.take(place) else { return };
         let used = self.used.entry(of).or_default();
         used.bytes = used.bytes.saturating_sub(head.bytes + CARRIED_OVERHEAD_BYTES);
         used.things = used.things.saturating_sub(1);
@@ -240,10 +355,11 @@ impl Carrier {
         for place in carried.things.keys().copied().collect::<Vec<_>>() {
             self.drop_thing(known, (room, of), place);
         }
-        self.rooms.remove(&(room, of));
+        let counted = self.rooms.remove(&(room, of)).map_or(0, |carried| carried.counted);
         let used = self.used.entry(of).or_default();
-        used.bytes = used.bytes.saturating_sub(CARRIED_OVERHEAD_BYTES);
-        if used.bytes == 0 {
+        used.bytes = used.bytes.saturating_sub(counted);
+        used.rooms = used.rooms.saturating_sub(1);
+        if used.rooms == 0 {
             self.used.remove(&of);
         }
         known.cx.change(Change::Carriage { of, room, carriage: None });
@@ -276,9 +392,14 @@ impl Carrier {
             loads.push(Load::Run(run.clone(), own));
         }
         loads.extend(records.into_iter().map(Load::Record));
+        if loads.is_empty() {
+            // An answer has all of the room's heads: nothing is none worth.
+            return;
+        }
         for load in loads {
             full |= !self.keep(known, (room, from), load);
         }
+        self.count(room, from);
         self.answer(known, room, from, full);
     }
 
@@ -286,22 +407,32 @@ impl Carrier {
     fn keep(&mut self, known: &mut Known, (room, of): (RoomId, NodeId), load: Load) -> bool {
         let (log, after, upto) = load.place();
         let Some(carried) = self.rooms.get(&(room, of)) else { return true };
-        let is_here = carried.things.get(&(log, after)).is_some_and(|before| before.upto >= upto);
-        if is_here || !carried.is_needed(log, upto) {
+        if carried.has((log, after), upto) || !carried.is_needed(log, upto) {
             return true;
         }
+        let is_new = !carried.has_any(log);
         let bytes = encode(&load).len() as u64;
-        if !self.has_room(known, of, bytes) {
+        // Its nodes are going to say heads of a new log.
+        let heads = if is_new { carried.nodes.len() as u64 * CARRIED_HEAD_BYTES } else { 0 };
+        let costs = bytes + CARRIED_OVERHEAD_BYTES + heads;
+        if is_new && carried.logs >= CARRIED_LOGS_MAX || !self.has_room(known, of, costs) {
             return false;
         }
-        self.drop_thing(known, (room, of), (log, after));
+        // It replaces the same with less in it, and a state of a record those before it.
+        let first = if is_of_record(log) { 0 } else { after };
+        let replaced: Vec<(LogId, u64)> =
+            carried.things.range((log, first)..=(log, after)).map(|(place, _)| *place).collect();
+        for place in replaced {
+            self.drop_thing(known, (room, of), place);
+        }
         let since_ms = known.cx.now.wall_ms;
         if let Some(carried) = self.rooms.get_mut(&(room, of)) {
-            carried.things.insert((log, after), CarriedHead { upto, bytes, since_ms });
+            carried.put((log, after), CarriedHead { upto, bytes, since_ms });
+            carried.counted += heads;
             carried.nodes.values_mut().for_each(|waiting| waiting.told = None);
         }
         let used = self.used.entry(of).or_default();
-        used.bytes += bytes + CARRIED_OVERHEAD_BYTES;
+        used.bytes += costs;
         used.things += 1;
         let at = CarriedAt { of, room, log, after };
         known.cx.change(Change::Load { at, since_ms, load: Some(Arc::new(load)) });
@@ -325,10 +456,9 @@ impl Carrier {
                 .iter()
                 .filter(|(node, waiting)| {
                     let is_due = waiting.told.is_none_or(|at| now >= at + CARRY_ASKED_AGAIN);
-                    is_due && known.cx.up.contains(*node)
+                    is_due && known.cx.up.contains(*node) && carried.has_more_for(waiting)
                 })
                 .map(|(node, _)| *node)
-                .filter(|node| carried.rest_for(*node).next().is_some())
                 .collect();
             for node in due {
                 let of_node = offers.entry(node).or_default();
@@ -353,33 +483,43 @@ impl Carrier {
         from: NodeId,
         (room, heads): (RoomId, &[Head]),
     ) {
-        let (now, all) = (known.cx.now.mono, (room, NodeId([0; 32]))..=(room, NodeId([255; 32])));
-        let of_room = self.rooms.range(all);
+        let of_room = self.rooms.range((room, NodeId([0; 32]))..=(room, NodeId([255; 32])));
         let of_room = of_room.filter(|(_, carried)| carried.nodes.contains_key(&from));
         let of: Vec<NodeId> = of_room.map(|((_, of), _)| *of).collect();
         for of in of {
             let Some(carried) = self.rooms.get_mut(&(room, of)) else { continue };
-            let others: usize = carried.nodes.values().map(|waiting| waiting.heads.len()).sum();
-            let Some(waiting) = carried.nodes.get_mut(&from) else { continue };
-            let room_for = CARRIED_HEADS_MAX.saturating_sub(others) + waiting.heads.len();
-            let has_moved = raise(&mut waiting.heads, heads, room_for);
+            let all: usize = carried.nodes.values().map(|waiting| waiting.heads.len()).sum();
+            let Some(mut waiting) = carried.nodes.remove(&from) else { continue };
+            let room_for = CARRIED_HEADS_MAX.saturating_sub(all) + waiting.heads.len();
+            // Of a log of which nothing is held the head is no news yet, and is not counted.
+            let news = heads
+                .iter()
+                .filter(|head| waiting.heads.contains_key(&head.log) || carried.has_any(head.log));
+            let news: Vec<Head> = news.copied().collect();
+            let has_moved = raise(&mut waiting.heads, &news, room_for);
             // Given once for each offer, and whenever it has moved on: else it lacks something else first.
             let is_due = std::mem::take(&mut waiting.offered) || has_moved;
+            carried.nodes.insert(from, waiting);
             if has_moved {
-                self.settle(known, room, of);
+                self.settle(known, (room, of), false);
             }
-            let Some(carried) = self.rooms.get_mut(&(room, of)) else { continue };
-            let at: Vec<CarriedAt> = carried
-                .rest_for(from)
-                .take(CARRIED_AT_ONCE_MAX)
-                .map(|(log, after)| CarriedAt { of, room, log, after })
-                .collect();
-            let Some(waiting) = carried.nodes.get_mut(&from) else { continue };
-            if is_due && !at.is_empty() {
-                waiting.told = Some(now);
-                known.cx.effects.push(Effect::GiveOn { to: from, at });
+            if is_due {
+                self.give_on(known, from, (room, of));
             }
         }
+    }
+
+    /// The next things for a node.
+    fn give_on(&mut self, known: &mut Known, to: NodeId, (room, of): (RoomId, NodeId)) {
+        let Some(carried) = self.rooms.get_mut(&(room, of)) else { return };
+        let next = carried.nodes.get(&to).map(|waiting| carried.next_for(waiting));
+        let Some((next, waiting)) = next.zip(carried.nodes.get_mut(&to)) else { return };
+        if next.is_empty() {
+            return;
+        }
+        (waiting.told, waiting.given) = (Some(known.cx.now.mono), next.last().copied());
+        let at = next.into_iter().map(|(log, after)| CarriedAt { of, room, log, after });
+        known.cx.effects.push(Effect::GiveOn { to, at: at.collect() });
     }
 
     // Time.
@@ -392,8 +532,12 @@ impl Carrier {
             let things = carried.things.iter().filter(|(_, head)| head.since_ms < since);
             old.extend(things.map(|(place, _)| ((*room, *of), *place)));
         }
+        let rooms: BTreeSet<(RoomId, NodeId)> = old.iter().map(|(at, _)| *at).collect();
         for (at, place) in old {
             self.drop_thing(known, at, place);
+        }
+        for (room, of) in rooms {
+            self.count(room, of);
         }
         let is_old = |room: &Room| room.things.is_empty() && room.asked_ms < since;
         let rooms = self.rooms.iter().filter(|(_, carried)| is_old(carried));
@@ -401,6 +545,16 @@ impl Carrier {
             self.drop_room(known, room, of);
         }
     }
+}
+
+/// What is stored of these nodes.
+fn said(nodes: &BTreeMap<NodeId, Waiting>) -> impl PartialEq + '_ {
+    nodes.iter().map(|(node, it)| (*node, it.pass, &it.heads)).collect::<Vec<_>>()
+}
+
+/// Whether it is a record, and no log of a room: see `log_of_record`.
+fn is_of_record(log: LogId) -> bool {
+    log.incarnation == u64::MAX
 }
 
 /// Takes these heads in where they are higher, at most so many. Whether any was.

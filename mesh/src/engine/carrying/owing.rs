@@ -180,19 +180,26 @@ impl Owing {
 
     /// A peer has all that is here of these groups.
     pub(super) fn note_in_step(&mut self, known: &mut Known, peer: NodeId, groups: &[Group]) {
-        for group in groups {
-            let Some(directory) = known.cx.followers.directory(*group) else { continue };
-            let is_of = |room: &RoomId| {
-                let room = known.rooms.get(room);
-                let seal = room.and_then(|room| room.replica.record.seal.as_ref());
-                seal.is_some_and(|seal| seal.group == *group)
-            };
-            let rooms = self.debts.iter().filter(|(_, debts)| debts.contains_key(&peer));
-            let paid: Vec<RoomId> =
-                rooms.map(|(room, _)| *room).filter(|room| is_of(room)).collect();
-            for room in paid.into_iter().chain([directory]) {
-                self.pay(known, (room, peer), room == directory);
-            }
+        let directories: BTreeSet<RoomId> =
+            groups.iter().filter_map(|group| known.cx.followers.directory(*group)).collect();
+        if directories.is_empty() {
+            return;
+        }
+        let groups: BTreeSet<Group> = groups.iter().copied().collect();
+        let is_of = |room: &RoomId| {
+            let room = known.rooms.get(room);
+            let seal = room.and_then(|room| room.replica.record.seal.as_ref());
+            seal.is_some_and(|seal| groups.contains(&seal.group))
+        };
+        // Those that are carried for it may be called off.
+        let asked = self.members.values().flat_map(|member| &member.rooms);
+        let asked = asked.filter(|(_, asked)| asked.nodes.contains(&peer)).map(|(room, _)| *room);
+        self.dirty.extend(asked.filter(|room| is_of(room)));
+        let owed = self.debts.iter().filter(|(_, debts)| debts.contains_key(&peer));
+        let owed = owed.map(|(room, _)| *room).filter(|room| is_of(room));
+        let paid: BTreeSet<RoomId> = owed.chain(directories.iter().copied()).collect();
+        for room in paid {
+            self.pay(known, (room, peer), directories.contains(&room));
         }
     }
 
@@ -228,12 +235,21 @@ impl Owing {
         let shown = shown.chain(self.met(known, group));
         let shown: BTreeSet<NodeId> = shown.collect();
         let directory = known.cx.followers.directory(group).and_then(|room| self.debts.get(&room));
+        // One that has come up, and for which a carrier was asked, stays until it is in step: it may go before it has anything.
+        let is_asked_for = |node: &NodeId| {
+            let mut asked = self.members.values().filter_map(|member| member.rooms.get(&id));
+            asked.any(|asked| asked.nodes.contains(node))
+        };
         let away = |node: &NodeId| {
-            *node != known.cx.me && !known.cx.up.contains(node) && !known.cx.parted.has(*node)
+            let is_there = known.cx.up.contains(node) && !is_asked_for(node);
+            *node != known.cx.me && !is_there && !known.cx.parted.has(*node)
         };
         let here = known.rooms.get(&id).map(|room| room.replica.logs.heads()).unwrap_or_default();
         let mut awaited = BTreeMap::new();
-        for node in shown.into_iter().filter(away).take(CARRIED_NODES_MAX) {
+        for node in shown.into_iter().filter(away) {
+            if awaited.len() >= CARRIED_NODES_MAX {
+                break;
+            }
             let of_group = directory.and_then(|debts| debts.get(&node));
             if !of_group.is_some_and(|debt| debt.owed.met) {
                 awaited.insert(node, with_own(node, &[], &here));
@@ -297,7 +313,7 @@ impl Owing {
         }
         let records = self.owed_records(known, records, (group, id), &awaited);
         let mut done = true;
-        for carrier in self.carriers(known, group) {
+        for carrier in self.carriers(known, group, &awaited) {
             let to = To { carrier, awaited: &awaited, records: &records };
             done &= self.hand_to(known, (group, id), to);
         }
@@ -335,10 +351,16 @@ impl Owing {
     }
 
     /// Connected members without the key that have room: those that have been there for longest.
-    fn carriers(&self, known: &Known, group: Group) -> Vec<NodeId> {
+    fn carriers(
+        &self,
+        known: &Known,
+        group: Group,
+        awaited: &BTreeMap<NodeId, Vec<Head>>,
+    ) -> Vec<NodeId> {
         let (now, followers) = (known.cx.now.mono, known.cx.followers.of(group));
         let may = |(node, member): &(&NodeId, &Member)| {
-            known.cx.up.contains(*node) && !followers.contains(*node) && now >= member.full_until
+            let is_of_group = followers.contains(*node) || awaited.contains_key(*node);
+            known.cx.up.contains(*node) && !is_of_group && now >= member.full_until
         };
         let mut members: Vec<(Duration, NodeId)> =
             self.members.iter().filter(may).map(|(node, member)| (member.since, *node)).collect();
@@ -387,7 +409,10 @@ impl Owing {
         let Some(member) = self.members.get_mut(&from) else { return };
         let Some(asked) = member.rooms.get_mut(&room) else { return };
         let holds: BTreeMap<LogId, u64> = heads.iter().map(|head| (head.log, head.seq)).collect();
-        let moved = asked.holds.as_ref() != Some(&holds);
+        // To each answer that moves half a MiB may be handed over: one that says less, or the same, waits.
+        let moved = asked.holds.as_ref().is_none_or(|before| {
+            holds.iter().any(|(log, seq)| before.get(log).is_none_or(|had| seq > had))
+        });
         asked.holds = Some(holds);
         self.dirty.insert(room);
         if full {

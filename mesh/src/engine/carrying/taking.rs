@@ -7,10 +7,8 @@ use crate::{
     limits::CARRY_OFFERS_MAX,
     name::id::{LogId, NodeId, RoomId},
     wire::{
-        carry::{Carrying, Parcel, log_of_record},
+        carry::Carrying,
         message::{Head, Message},
-        record::RecordKey,
-        run::Verified,
         seal::Token,
     },
 };
@@ -23,7 +21,7 @@ const ROOMS_MAX: usize = 16 * CARRY_OFFERS_MAX;
 pub(super) struct Taking {
     /// Members that a follower has asked to carry, as they have shown, and the rooms: at most [`ROOMS_MAX`] of each.
     offered: BTreeMap<NodeId, BTreeSet<RoomId>>,
-    /// Those that have given something in this turn, with the records among it.
+    /// Those that have given something in this turn, with the records among it that need not be given again.
     given: BTreeMap<(NodeId, RoomId), BTreeMap<LogId, u64>>,
 }
 
@@ -57,15 +55,10 @@ impl Taking {
         }
     }
 
-    /// A member gives something that it has carried.
-    pub(super) fn note(&mut self, from: NodeId, parcel: &Parcel<Verified>) {
-        if !self.offered.get(&from).is_some_and(|rooms| rooms.contains(&parcel.room)) {
-            return;
-        }
-        let records = self.given.entry((from, parcel.room)).or_default();
-        for record in &parcel.records {
-            let key = RecordKey { id: record.id, owner: Some(record.owner()) };
-            records.insert(log_of_record(record.collection.0, key), record.stamp.0);
+    /// A member has given something that it has carried: these records among it need not be given again.
+    pub(super) fn note(&mut self, (from, room): (NodeId, RoomId), settled: Vec<(LogId, u64)>) {
+        if self.offered.get(&from).is_some_and(|rooms| rooms.contains(&room)) {
+            self.given.entry((from, room)).or_default().extend(settled);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Two nodes that are never up together, and a third one that carries between them what it cannot read.
 
+use std::collections::BTreeSet;
+
 use super::{
     pairs::Two,
     room_records::{new_room, set, title},
@@ -8,11 +10,15 @@ use super::{
     *,
 };
 use crate::{
-    api::command::ShareAct,
-    limits::{CARRIED_FOR, CARRY_RECHECKED, CARRY_SHARES_MIN},
+    api::{command::ShareAct, status::RecordStatus},
+    limits::{
+        CARRIED_AT_ONCE_MAX, CARRIED_FOR, CARRIED_HEAD_BYTES, CARRIED_HEADS_MAX, CARRY_ASKED_AGAIN,
+        CARRY_RECHECKED, CARRY_SHARES_MIN, RECORD_AHEAD_MAX,
+    },
     wire::{
-        carry::{Awaited, Carrying, Load},
+        carry::{Awaited, Carriage, Carrying, Load, Parcel},
         message::Head,
+        run::Verified,
         seal::Token,
     },
 };
@@ -208,6 +214,213 @@ fn records_of_a_sealed_room_reach_the_other_by_a_third_alone() {
     world.pass(STEP * 30);
     assert_eq!(records(&world), 1);
     assert!(carried(&world, ANN).is_empty(), "he has said that he has it");
+}
+
+#[test]
+fn a_record_that_comes_before_it_can_be_taken_is_given_again() {
+    let (mut world, ann, _, room) = sharing_world();
+    world.pass(STEP * 40);
+    world.meet(&BOB_AWAY);
+    world.ask(ANN, set(&ann, room, title("changed meanwhile"))).expect("it is hers");
+    world.pass(STEP * 30);
+    // Bob's clock is behind by so much that he takes no record of now.
+    let behind = 2 * RECORD_AHEAD_MAX;
+    let us = u64::try_from(behind.as_micros()).expect("it fits");
+    world.nodes[BOB].now.wall_us -= us;
+    world.meet(&ANN_AWAY);
+    world.pass(CARRY_ASKED_AGAIN + STEP * 30);
+    let records = |world: &World| {
+        let all = world.nodes[BOB].records();
+        all.iter().filter(|it| it.collection == crate::records::details::COLLECTION.number).count()
+    };
+    assert_eq!(records(&world), 0);
+    assert_eq!(carried(&world, ANN).len(), 1, "he has not said that he has it");
+    world.nodes[BOB].now.wall_us += us;
+    world.pass(CARRY_ASKED_AGAIN + STEP * 30);
+    assert_eq!(records(&world), 1);
+    assert!(carried(&world, ANN).is_empty(), "now he has");
+}
+
+#[test]
+fn a_meeting_that_is_too_short_for_anything_takes_nothing_from_what_is_carried() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    two.world.meet(&BOB_AWAY);
+    two.says(ANN, &ann, room, "kept");
+    two.world.pass(STEP * 30);
+    let before = carried(&two.world, ANN);
+    assert!(!before.is_empty());
+    // Her link to him stands, and nothing comes over it.
+    let bob = two.world.nodes[BOB].engine.known.cx.me;
+    two.world.nodes[ANN].give(Input::PeerUp(bob));
+    two.world.pass(STEP * 30);
+    assert_eq!(carried(&two.world, ANN), before);
+    two.world.nodes[ANN].give(Input::PeerDown(bob));
+    two.world.pass(STEP * 30);
+    assert_eq!(carried(&two.world, ANN), before);
+    // When they meet for long enough it is called off.
+    two.world.meet(&ALL);
+    two.world.pass(STEP * 60);
+    assert_eq!(heard_from(&two.world, BOB, &["kept"]), ["kept"]);
+    assert!(carried(&two.world, ANN).is_empty());
+    let mut rows = two.world.nodes[THIRD].rows.iter().filter_map(|row| match row {
+        Change::Carriage { room: of, carriage, .. } if *of == room => Some(carriage.is_some()),
+        _ => None,
+    });
+    assert_eq!(rows.next_back(), Some(false));
+    let owed = two.world.nodes[ANN].engine.carrying.add_to(RecordStatus::default());
+    assert_eq!(owed.rooms_owed, 0);
+}
+
+#[test]
+fn of_a_record_the_latest_state_alone_is_carried() {
+    let (mut world, ann, _, room) = sharing_world();
+    world.pass(STEP * 40);
+    world.meet(&BOB_AWAY);
+    for text in ["one", "two", "three"] {
+        world.ask(ANN, set(&ann, room, title(text))).expect("it is hers");
+        world.pass(STEP * 30);
+    }
+    assert_eq!(carried(&world, ANN).len(), 1);
+    let stamp = |world: &World, n: usize| {
+        let all = world.nodes[n].records().into_iter();
+        let of_kind = all.filter(|it| it.collection == crate::records::details::COLLECTION.number);
+        of_kind.map(|it| it.stamp).max()
+    };
+    world.meet(&ANN_AWAY);
+    world.pass(STEP * 30);
+    assert_eq!(stamp(&world, BOB), stamp(&world, ANN));
+    assert!(carried(&world, ANN).is_empty());
+}
+
+/// A node is told this by a member. Returns its words about what is carried in answer.
+fn answers(world: &mut World, n: usize, from: NodeId, message: Message<Verified>) -> Vec<Carrying> {
+    world.nodes[n].effects.clear();
+    world.nodes[n].give(Input::Message { from, message });
+    let words = world.nodes[n].effects.iter().filter_map(|effect| match effect {
+        Effect::Send { message: Message::Carrying(word), .. } => Some(word.clone()),
+        _ => None,
+    });
+    words.collect()
+}
+
+fn please(room: RoomId, node: NodeId, heads: Vec<Head>) -> Message<Verified> {
+    let awaited = Awaited { node, pass: Token([7; 16]), heads };
+    Message::Carrying(Carrying::Please { room, nodes: vec![awaited] })
+}
+
+#[test]
+fn who_follows_a_room_answers_as_any_member_and_nobody_answers_to_nothing() {
+    let (mut two, room) = Two::talking();
+    two.world.pass(STEP * 40);
+    let (liar, nobody) = (identity(9).node_id(), identity(8).node_id());
+    for n in [BOB, THIRD] {
+        let heads = Vec::new();
+        let holds = Carrying::Holds { room, heads, full: false };
+        assert_eq!(answers(&mut two.world, n, liar, please(room, nobody, Vec::new())), [holds]);
+        let (runs, bodies, records) = Default::default();
+        let empty = Message::Parcel(Parcel { of: None, room, runs, bodies, records });
+        assert_eq!(answers(&mut two.world, n, liar, empty), []);
+    }
+}
+
+/// The rows of rooms that a node carries for another one, one after the other.
+fn carriages(world: &World, n: usize, of: NodeId) -> Vec<Carriage> {
+    let rows = world.nodes[n].rows.iter().filter_map(|row| match row {
+        Change::Carriage { of: it, carriage, .. } if *it == of => carriage.clone(),
+        _ => None,
+    });
+    rows.collect()
+}
+
+fn heads_of(seed: u8, seq: u64) -> Vec<Head> {
+    let log = |n: usize| {
+        let mut author = [seed; 32];
+        author[..8].copy_from_slice(&n.to_be_bytes());
+        LogId { author: NodeId(author), incarnation: 0 }
+    };
+    (0..CARRIED_HEADS_MAX).map(|n| Head { log: log(n), seq }).collect()
+}
+
+#[test]
+fn who_asks_again_and_again_has_a_carrier_remember_no_more() {
+    let mut two = Two::new();
+    let (liar, room) = (identity(9).node_id(), RoomId([5; 16]));
+    let nodes: Vec<Awaited> = (10..18)
+        .map(|n| Awaited { node: identity(n).node_id(), pass: Token([7; 16]), heads: Vec::new() })
+        .collect();
+    let ask = |world: &mut World, which: usize, seq: u64| {
+        let mut nodes = nodes.clone();
+        let seed = u8::try_from(which).expect("few");
+        nodes[which].heads = heads_of(seed, seq);
+        let message = Message::Carrying(Carrying::Please { room, nodes });
+        answers(world, THIRD, liar, message)
+    };
+    for which in (0..nodes.len()).rev() {
+        let told = ask(&mut two.world, which, 1);
+        assert!(matches!(&told[..], [Carrying::Holds { full: false, .. }]));
+    }
+    let last = carriages(&two.world, THIRD, liar).pop().expect("it is carried");
+    let heads: usize = last.nodes.iter().map(|node| node.heads.len()).sum();
+    assert_eq!(heads, CARRIED_HEADS_MAX);
+    // They count.
+    let bytes = two.world.nodes[THIRD].engine.carrying.bytes();
+    assert!(bytes >= CARRIED_HEADS_MAX as u64 * CARRIED_HEAD_BYTES, "{bytes}");
+    // The same again is no news for the disk.
+    let rows = carriages(&two.world, THIRD, liar).len();
+    ask(&mut two.world, 0, 1);
+    assert_eq!(carriages(&two.world, THIRD, liar).len(), rows);
+    // A start counts as before.
+    two.world.restart(THIRD);
+    assert_eq!(two.world.nodes[THIRD].engine.carrying.bytes(), bytes);
+    // With less room it is refused.
+    with_room(&mut two.world, 2 * CARRY_SHARES_MIN * 65_536);
+    let told = ask(&mut two.world, 0, 1);
+    assert!(matches!(&told[..], [Carrying::Holds { full: true, .. }]), "{told:?}");
+    assert_eq!(two.world.nodes[THIRD].engine.carrying.bytes(), 0);
+}
+
+#[test]
+fn what_a_node_cannot_take_keeps_nothing_from_it() {
+    let mut two = Two::new();
+    let (giver, taker, room) = (identity(9), identity(8).node_id(), RoomId([5; 16]));
+    let third = &mut two.world.nodes[THIRD];
+    let mesh = third.secret.mesh_id();
+    third.give(Input::PeerUp(taker));
+    let message = please(room, taker, Vec::new());
+    third.give(Input::Message { from: giver.node_id(), message });
+    // More than fits into one message.
+    let count = 2 * CARRIED_AT_ONCE_MAX + 2;
+    let run = |n: usize| {
+        let facts = Facts { clock: 1, wall_ms: 1, kind: 99, visible: false };
+        let entries = vec![RunEntry { facts, body: Carried::Here(vec![1].into()) }];
+        let log = LogId { author: giver.node_id(), incarnation: n as u64 };
+        let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
+        run.seal(mesh, &giver)
+    };
+    let runs: Vec<Verified> = (0..count).map(run).collect();
+    for runs in runs.chunks(CARRIED_AT_ONCE_MAX) {
+        let (runs, bodies, records) = (runs.to_vec(), Vec::new(), Vec::new());
+        let message = Message::Parcel(Parcel { of: None, room, runs, bodies, records });
+        third.give(Input::Message { from: giver.node_id(), message });
+    }
+    // It takes none of them.
+    let mut given = BTreeSet::new();
+    for _ in 0..3 {
+        third.effects.clear();
+        third.now.mono += CARRY_ASKED_AGAIN;
+        third.give(Input::Timeout);
+        let message = Message::Carrying(Carrying::Has { room, heads: Vec::new() });
+        third.give(Input::Message { from: taker, message });
+        for effect in &third.effects {
+            if let Effect::GiveOn { to, at } = effect {
+                assert!(*to == taker && at.len() <= CARRIED_AT_ONCE_MAX);
+                given.extend(at.iter().copied());
+            }
+        }
+    }
+    assert_eq!(given.len(), count);
 }
 
 /// Much time passes for all nodes alike.

@@ -198,7 +198,9 @@ impl<R> Message<R> {
             }
             Message::Carrying(carrying) => of_carrying(carrying),
             Message::Parcel(parcel) => {
-                Traits::of("parcel", Class::Carrying).with(parcel.length(), CARRIED_AT_ONCE_MAX)
+                // It is answered with all heads of the room.
+                let parcels = Traits::of("parcel", Class::Carrying).asks(FromEngine);
+                parcels.with(parcel.length(), CARRIED_AT_ONCE_MAX)
             }
         }
     }
@@ -258,7 +260,8 @@ fn of_carrying(carrying: &Carrying) -> Traits {
     let (length, max) = carrying.length();
     let (name, answer) = match carrying {
         Carrying::Please { .. } => ("carry_please", Answer::FromEngine),
-        Carrying::Holds { .. } => ("carry_holds", Answer::None),
+        // More is handed over.
+        Carrying::Holds { .. } => ("carry_holds", Answer::FromStore),
         Carrying::Offers(_) => ("carry_offers", Answer::FromEngine),
         Carrying::Has { .. } => ("carry_has", Answer::FromStore),
     };
