@@ -12,7 +12,7 @@ use crate::{
 };
 
 const OLD: KeyPrint = PRINTS[4];
-const NEW: KeyPrint = PRINTS[5];
+const NEW: KeyPrint = PRINTS[7];
 const NEXT: KeyPrint = PRINTS[6];
 
 fn successor(log: &SignedLog, old: KeyPrint, new: KeyPrint) -> NewSuccessor {
@@ -253,8 +253,8 @@ fn a_successor_that_is_none_is_refused_with_the_reason() {
     assert!(refused_text.contains("have not signed"), "{refused_text}");
     node.replaces(OLD, NEXT).expect("both are its own");
     node.replaces(OLD, NEXT).expect("it says again what holds");
-    node.mints(PRINTS[5]);
-    assert!(refused(&mut node, OLD, PRINTS[5]).contains("replaced before"));
+    node.mints(PRINTS[7]);
+    assert!(refused(&mut node, OLD, PRINTS[7]).contains("replaced before"));
 }
 
 #[test]
