@@ -15,7 +15,7 @@ use crate::{
     engine::{digests::Digests, known::Known, records::Records},
     limits::{
         CARRIED_AT_ONCE_MAX, CARRIED_HEADS_MAX, CARRIED_NODES_MAX, CARRIERS, CARRY_ASKED_AGAIN,
-        CARRY_RECHECKED, CARRY_ROOMS_AT_ONCE, SPANS_MAX,
+        CARRY_RECHECKED, CARRY_ROOMS_AT_ONCE, OWED_STORED_AFTER, SPANS_MAX,
     },
     name::{
         group::Group,
@@ -34,6 +34,14 @@ use crate::{
 struct Debt {
     owed: Owed,
     stored: bool,
+    /// Since when it is owed and not stored.
+    since: Option<Duration>,
+}
+
+impl Debt {
+    fn stored(owed: Owed) -> Debt {
+        Debt { owed, stored: true, since: None }
+    }
 }
 
 /// A room, as a carrier was asked to carry it.
@@ -71,9 +79,21 @@ pub(super) struct Owing {
 }
 
 impl Owing {
-    pub(super) fn restore(&mut self, stored: Vec<(RoomId, NodeId, Owed)>) {
+    /// Once the rooms are there. Of a room that is gone, or is not followed any more, and to a node that has parted, nothing is owed.
+    pub(super) fn restore(&mut self, known: &mut Known, stored: Vec<(RoomId, NodeId, Owed)>) {
+        let groups = known.cx.followers.groups();
+        let directories: BTreeSet<RoomId> =
+            groups.iter().filter_map(|group| known.cx.followers.directory(*group)).collect();
         for (room, node, owed) in stored {
-            self.debts.entry(room).or_default().insert(node, Debt { owed, stored: true });
+            let of_room = known.rooms.get(&room).map(|room| &room.replica.record);
+            let seal = of_room.and_then(|record| record.seal.as_ref());
+            let is_followed = directories.contains(&room)
+                || seal.is_some_and(|seal| known.cx.followers.opener(seal.group).is_some());
+            if is_followed && !known.cx.parted.has(node) {
+                self.debts.entry(room).or_default().insert(node, Debt::stored(owed));
+            } else {
+                known.cx.change(Change::Owed { room, node, owed: None });
+            }
         }
     }
 
@@ -89,9 +109,18 @@ impl Owing {
         self.recheck = Duration::ZERO;
         for (room, debts) in &mut self.debts {
             if let Some(debt) = debts.get_mut(&peer).filter(|debt| !debt.stored) {
-                debt.stored = true;
-                let (room, node, owed) = (*room, peer, Some(debt.owed.clone()));
-                known.cx.change(Change::Owed { room, node, owed });
+                store(known, (*room, peer), debt);
+            }
+        }
+    }
+
+    /// Of a node that is there, and does not get in step.
+    fn store_old(&mut self, known: &mut Known) {
+        let now = known.cx.now.mono;
+        for (room, debts) in &mut self.debts {
+            let is_old = |debt: &Debt| debt.since.is_some_and(|at| now >= at + OWED_STORED_AFTER);
+            for (node, debt) in debts.iter_mut().filter(|(_, debt)| is_old(debt)) {
+                store(known, (*room, *node), debt);
             }
         }
     }
@@ -217,7 +246,7 @@ impl Owing {
             known.cx.change(Change::Owed { room, node, owed: row });
         }
         if is_directory {
-            *debt = Debt { owed: paid, stored: true };
+            *debt = Debt::stored(paid);
             return;
         }
         debts.remove(&node);
@@ -278,6 +307,7 @@ impl Owing {
         let now = known.cx.now.mono;
         if now >= self.recheck {
             self.recheck = now + CARRY_RECHECKED;
+            self.store_old(known);
             for group in known.cx.followers.groups() {
                 let rooms = digests.rooms_of(known, group);
                 self.dirty.extend(rooms);
@@ -463,10 +493,16 @@ fn with_own(node: NodeId, heads: &[Head], here: &[Head]) -> Vec<Head> {
 /// Writes a debt down, if the node that it is owed to is away. Of one that is there the next comparison brings it.
 fn keep(known: &mut Known, (room, node): (RoomId, NodeId), debt: &mut Debt) {
     if debt.stored || !known.cx.up.contains(&node) {
-        debt.stored = true;
-        let owed = Some(debt.owed.clone());
-        known.cx.change(Change::Owed { room, node, owed });
+        store(known, (room, node), debt);
+    } else {
+        debt.since = debt.since.or(Some(known.cx.now.mono));
     }
+}
+
+fn store(known: &mut Known, (room, node): (RoomId, NodeId), debt: &mut Debt) {
+    (debt.stored, debt.since) = (true, None);
+    let owed = Some(debt.owed.clone());
+    known.cx.change(Change::Owed { room, node, owed });
 }
 
 fn please(
