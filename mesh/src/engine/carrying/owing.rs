@@ -15,7 +15,7 @@ use crate::{
     engine::{digests::Digests, known::Known, records::Records},
     limits::{
         CARRIED_AT_ONCE_MAX, CARRIED_HEADS_MAX, CARRIED_NODES_MAX, CARRIERS, CARRY_ASKED_AGAIN,
-        CARRY_RECHECKED, CARRY_ROOMS_AT_ONCE, OWED_STORED_AFTER, SPANS_MAX,
+        CARRY_RECHECKED, CARRY_ROOMS_AT_ONCE, LOGS_PER_ROOM_MAX, OWED_STORED_AFTER, SPANS_MAX,
     },
     name::{
         group::Group,
@@ -51,8 +51,10 @@ struct Asked {
     nodes: BTreeSet<NodeId>,
     /// When it was asked, or handed something, last, if it has not answered.
     waits: Option<Duration>,
-    /// What it has said to hold. `None`: nothing yet.
+    /// What it has said to hold: at most twice as many heads as a room has logs. `None`: nothing yet.
     holds: Option<BTreeMap<LogId, u64>>,
+    /// The first thing that it was handed last: of this log, after this entry.
+    handed: Option<(LogId, u64)>,
 }
 
 /// A connected member.
@@ -412,16 +414,18 @@ impl Owing {
         let is_due = |asked: &Asked| asked.waits.is_none_or(|at| now >= at + CARRY_ASKED_AGAIN);
         match asked {
             Some(asked) if !is_due(asked) => false,
-            Some(Asked { holds: Some(holds), waits, .. }) => {
-                let handing = lacking(known, (group, id), holds, records);
-                *waits = handing.is_some().then_some(now);
-                let done = handing.is_none();
-                known.cx.effects.extend(handing.map(|handing| handing.to(carrier, id)));
-                done
+            Some(Asked { holds: Some(holds), waits, handed, .. }) => {
+                let Some((handing, first)) = lacking(known, (group, id), holds, records) else {
+                    *waits = None;
+                    return true;
+                };
+                (*waits, *handed) = (Some(now), Some(first));
+                known.cx.effects.push(handing.to(carrier, id));
+                false
             }
             Some(Asked { holds: None, .. }) | None => {
                 let waits = Some(now);
-                member.rooms.insert(id, Asked { nodes, waits, holds: None });
+                member.rooms.insert(id, Asked { nodes, waits, holds: None, handed: None });
                 please(known, (group, id), (carrier, awaited));
                 false
             }
@@ -438,12 +442,22 @@ impl Owing {
     ) {
         let Some(member) = self.members.get_mut(&from) else { return };
         let Some(asked) = member.rooms.get_mut(&room) else { return };
-        let holds: BTreeMap<LogId, u64> = heads.iter().map(|head| (head.log, head.seq)).collect();
-        // To each answer that moves half a MiB may be handed over: one that says less, or the same, waits.
-        let moved = asked.holds.as_ref().is_none_or(|before| {
-            holds.iter().any(|(log, seq)| before.get(log).is_none_or(|had| seq > had))
-        });
-        asked.holds = Some(holds);
+        // What it has said to hold counts on: it cannot have the same handed over again and again.
+        let is_first = asked.holds.is_none();
+        let holds = asked.holds.get_or_insert_default();
+        for head in heads {
+            let has_room = holds.len() < 2 * LOGS_PER_ROOM_MAX;
+            if let Some(held) = holds.get_mut(&head.log) {
+                *held = head.seq.max(*held);
+            } else if has_room {
+                holds.insert(head.log, head.seq);
+            }
+        }
+        // To each answer that moves half a MiB may be handed over: one without the first thing of what was handed last waits.
+        let moved = match asked.handed {
+            Some((log, after)) => holds.get(&log).is_some_and(|seq| *seq > after),
+            None => is_first,
+        };
         self.dirty.insert(room);
         if full {
             // Another one is asked meanwhile.
@@ -452,6 +466,8 @@ impl Owing {
         } else if moved {
             asked.waits = None;
             self.go_on_with(known, records, room);
+        } else {
+            asked.waits = asked.waits.or(Some(known.cx.now.mono));
         }
     }
 }
@@ -522,28 +538,29 @@ fn please(
     known.cx.send(carrier, Message::Carrying(Carrying::Please { room, nodes }));
 }
 
-/// The things that a carrier does not hold: entries first. `None`: it holds all.
+/// The things that a carrier does not hold, and the first of them: entries first. `None`: it holds all.
 fn lacking(
     known: &Known,
     (group, id): (Group, RoomId),
     holds: &BTreeMap<LogId, u64>,
     records: &[RecordAt],
-) -> Option<Handing> {
+) -> Option<(Handing, (LogId, u64))> {
     let heads = known.rooms.get(&id).map(|room| room.replica.logs.heads()).unwrap_or_default();
     let spans = heads.into_iter().filter_map(|head| {
         let after = holds.get(&head.log).copied().unwrap_or(0);
         (head.seq > after).then_some(Span { log: head.log, after, upto: head.seq })
     });
     let spans: Vec<Span> = spans.take(SPANS_MAX).collect();
-    if !spans.is_empty() {
-        return Some(Handing::Entries(spans));
+    if let Some(first) = spans.first().map(|span| (span.log, span.after)) {
+        return Some((Handing::Entries(spans), first));
     }
     let is_held = |(collection, key, stamp): &&RecordAt| {
         holds.get(&log_of_record(collection.0, *key)).is_some_and(|held| *held >= stamp.0)
     };
     let mut left = records.iter().filter(|record| !is_held(record)).peekable();
-    let (collection, _, _) = *left.peek()?;
+    let (collection, key, stamp) = *left.peek()?;
+    let first = (log_of_record(collection.0, *key), stamp.0.saturating_sub(1));
     let of_kind = left.filter(|(of, _, _)| of == collection);
     let keys = of_kind.map(|(_, key, _)| *key).take(CARRIED_AT_ONCE_MAX).collect();
-    Some(Handing::Records(Space::Followers(group), *collection, keys))
+    Some((Handing::Records(Space::Followers(group), *collection, keys), first))
 }

@@ -621,3 +621,26 @@ fn a_carrier_that_says_that_it_carries_and_does_not_loses_nothing_for_ever() {
     two.world.pass(STEP * 30);
     assert_eq!(heard_from(&two.world, BOB, &["lost on the way"]), ["lost on the way"]);
 }
+
+#[test]
+fn a_carrier_that_takes_nothing_is_handed_nothing_at_each_of_its_words() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    two.world.meet(&[0, 1, 2]);
+    let liar = identity(9).node_id();
+    let node = &mut two.world.nodes[ANN];
+    node.give(Input::PeerUp(liar));
+    two.says(ANN, &ann, room, "wanted");
+    two.world.pass(STEP * 20);
+    let node = &mut two.world.nodes[ANN];
+    node.effects.clear();
+    // It makes up logs, and takes back what it has said to hold.
+    for n in 0..20 {
+        let heads = heads_of(n, u64::from(n % 3) + 1);
+        let message = Message::Carrying(Carrying::Holds { room, heads, full: false });
+        node.give(Input::Message { from: liar, message });
+    }
+    let handed = |it: &&Effect| matches!(it, Effect::HandOver { to, .. } if *to == liar);
+    assert_eq!(node.effects.iter().filter(handed).count(), 1);
+}
