@@ -6,7 +6,8 @@
 # FILE names the keys that may sign a release, in the form of ssh-keygen's allowed signers:
 #   release@clawmesh namespaces="clawmesh-release" ssh-ed25519 AAAA…
 # It has to come by another way than the release. Without it nothing is installed; `--unsigned` instead of it installs what the
-# manifest names, whoever wrote that. Nothing is written before every byte was checked.
+# manifest names, whoever wrote that. Nothing is written before every byte was checked. An older release that was signed is
+# taken, too: look at the version that is printed.
 set -eu
 
 say() { printf '%s\n' "$*" >&2; }
@@ -34,6 +35,7 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$from" ] || fail "--from DIR or --from https://HOST/PATH says where the release is"
 case $from in http://*) fail "http:// has no proof of who answers: use https://" ;; esac
+case $from in https://*) [ -n "$signers" ] || command -v curl >/dev/null || fail "--unsigned needs curl, which checks who answers" ;; esac
 [ -n "$signers$unsigned" ] || fail "--signers FILE says who may sign; --unsigned takes a release of anybody"
 [ -z "$signers" ] || [ -r "$signers" ] || fail "$signers cannot be read"
 [ -z "$signers" ] || command -v ssh-keygen >/dev/null || fail "ssh-keygen is needed (OpenSSH 8.1 or later)"
@@ -61,7 +63,8 @@ fetch() {
             if command -v curl >/dev/null; then
                 curl -fsSL --proto '=https' --max-filesize "$2" -o "$temp/$1" "$from/$1"
             else
-                wget -q -O "$temp/$1" "$from/$1"
+                # A failure is seen by the size and the digest.
+                wget -q -O - "$from/$1" | head -c "$(($2 + 1))" >"$temp/$1"
             fi
             ;;
         *) cp -- "$from/$1" "$temp/$1" ;;
@@ -85,7 +88,8 @@ fi
 version=$(sed -n '1s/^clawmesh \([0-9A-Za-z.+-]*\)$/\1/p' "$temp/MANIFEST")
 [ -n "$version" ] || fail "the manifest is malformed"
 file=clawmesh-$version-$target.tar.gz
-line=$(grep -E "^[0-9a-f]{64} [0-9]+ $file\$" "$temp/MANIFEST") || fail "the release has no $file"
+line=$(awk -v file="$file" 'NF == 3 && $3 == file && $1 ~ /^[0-9a-f]+$/ && $2 ~ /^[0-9]+$/ { print; exit }' "$temp/MANIFEST")
+[ -n "$line" ] || fail "the release has no $file"
 sum=${line%% *}
 size=${line#* }
 size=${size%% *}
@@ -95,14 +99,23 @@ fetch "$file" "$size"
 
 mkdir "$temp/files"
 tar -xzf "$temp/$file" -C "$temp/files"
-mkdir -p "$prefix/bin"
-# The whole tree of man pages and completions; programs last, each at once.
-(cd "$temp/files" && tar -cf - share) | (cd "$prefix" && tar -xf -)
+[ -d "$temp/files/bin" ] && [ -d "$temp/files/share" ] || fail "$file is not a release: nothing is installed"
+# One file, at once. `mktemp` makes it anew, so no link that waits there is followed.
+put() {
+    mkdir -p "${2%/*}"
+    new=$(mktemp "${2%/*}/.clawmesh.XXXXXX")
+    cp "$1" "$new"
+    chmod "$3" "$new"
+    mv -f "$new" "$2"
+}
+umask 022
+# File by file: folders that are there keep their rights, and links to folders stay. Programs last.
+(cd "$temp/files" && find share -type f) >"$temp/list"
+while IFS= read -r name; do
+    put "$temp/files/$name" "$prefix/$name" 644
+done <"$temp/list"
 for program in "$temp"/files/bin/*; do
-    name=${program##*/}
-    cp "$program" "$prefix/bin/.$name.new"
-    chmod 755 "$prefix/bin/.$name.new"
-    mv -f "$prefix/bin/.$name.new" "$prefix/bin/$name"
+    put "$program" "$prefix/bin/${program##*/}" 755
 done
 say "clawmesh $version is in $prefix/bin"
 case :$PATH: in *":$prefix/bin:"*) ;; *) say "it is not in your PATH yet" ;; esac

@@ -28,8 +28,8 @@ use mesh::{
     records::{
         agent_files::{self, AgentFile},
         details::{self, Details},
-        files::{self, FileView, ReplacedFile},
-        place::{RoomPlace, showing},
+        files::{FileView, ReplacedFile},
+        place::RoomPlace,
         profile,
         schedules::{JobView, RunView, WantedJobs, WantedRuns},
         threads::{self, ThreadFact},
@@ -55,6 +55,7 @@ use crate::{
 mod again;
 mod connection;
 pub mod echo;
+mod files;
 mod followed;
 mod knobs;
 mod past;
@@ -540,36 +541,11 @@ impl Reads for Fake {
     }
 
     fn files(&self, room: RoomId) -> Result<Vec<FileView>, ReadError> {
-        let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
-        let Some(at) = places.get(&room) else { return Ok(Vec::new()) };
-        let owners = records.values().map(|record| record.owner());
-        let keys = self.proofs.file_keys(room, owners);
-        let showing = showing(records.values().map(|record| &**record), &keys, secret().mesh_id());
-        let showing = showing.into_iter();
-        let mut files: Vec<_> =
-            showing.filter_map(|record| files::read(at, record, &keys)).collect();
-        files.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(files)
+        Ok(self.files_of(room))
     }
 
     fn file(&self, room: RoomId, path: &str) -> Result<Option<FoundFile>, ReadError> {
-        let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
-        let Some(at) = places.get(&room) else { return Ok(None) };
-        let owners = records.values().map(|record| record.owner());
-        let (keys, id) = (self.proofs.file_keys(room, owners), files::id(at, path));
-        let states = records.values().map(|record| &**record).filter(|record| record.id == id);
-        let showing = showing(states, &keys, secret().mesh_id());
-        let found = showing.into_iter().find_map(|record| {
-            let view = files::read(at, record, &keys)?;
-            Some((view, record.owner()))
-        });
-        let Some((view, key)) = found else { return Ok(None) };
-        let contents = self.contents.lock().unwrap();
-        let bytes = contents.get(&RecordKey { id, owner: Some(key) }).cloned().unwrap_or_default();
-        let bytes = at.cover.read_apart(&files::apart_name(id, key), bytes);
-        // The node is alone: all that there is is here.
-        let bytes = if view.length == 0 { Some(Vec::new()) } else { bytes };
-        Ok(Some(FoundFile { view, bytes }))
+        Ok(self.file_of(room, path))
     }
 
     fn replaced_files(&self, _: RoomId) -> Result<Vec<ReplacedFile>, ReadError> {

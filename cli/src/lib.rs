@@ -7,7 +7,7 @@
 //! [`command_line`] (the table of commands), [`commands`] (one file each), [`context`] (the connection,
 //! rooms by name, the output) and [`operator`] (the node's control socket), [`args`] (arguments that
 //! commands share), `person` (the agent that calls), `pages` (whole histories), `tools` (a node's tools over HTTP), `quoted` (texts of agents that a model may read), [`pick`] (which messages), [`mod@format`], [`table`] and `progress`, [`output`],
-//! [`cursor`], [`outcome`], [`mod@lantern`] (pure: the messages of [`commands::lantern`]), [`seq`] (numbers as people
+//! [`outcome`], [`mod@lantern`] (pure: the messages of [`commands::lantern`]), [`seq`] (numbers as people
 //! write them), [`limits`].
 
 pub mod args;

@@ -31,7 +31,8 @@ use mesh::{
 };
 use net::Net;
 use protocol::operator::{
-    Answer, Attendee, Entry, Joined, Member, Request, Status, Trouble, WantedKey, WantedMark,
+    Answer, Attendee, Entry, HiddenText, Joined, Member, Request, Status, Trouble, WantedKey,
+    WantedMark,
 };
 use store::{Progress, Reader};
 use tokio::{
@@ -145,6 +146,14 @@ fn elsewhere() -> Result<PathBuf> {
     Ok(if listen::fits(&path) { path } else { short })
 }
 
+/// A request that takes long: its client is told how far it is.
+enum Long {
+    /// See [`Request::Backup`].
+    Backup(PathBuf),
+    /// See [`Request::SignAnew`].
+    SignAnew { replaced: String, successor: HiddenText },
+}
+
 impl Control {
     /// Serves until it is dropped.
     pub(crate) async fn serve(self: Arc<Control>, listener: UnixListener) {
@@ -159,9 +168,16 @@ impl Control {
             tokio::spawn(async move {
                 // A client that does not ask or read in time has gone.
                 let long = timeout(CONTROL_TIMEOUT, control.answer(socket)).await;
-                if let Ok(Ok(Some((to, mut write)))) = long {
-                    let answer = control.back_up(&to, &mut write).await;
-                    let answer = answer.map_or_else(failure, |()| Answer::Done);
+                if let Ok(Ok(Some((long, mut write)))) = long {
+                    let answer = match long {
+                        Long::Backup(to) => {
+                            control.back_up(&to, &mut write).await.map(|()| Answer::Done)
+                        }
+                        Long::SignAnew { replaced, successor } => {
+                            control.sign_anew(&replaced, successor, &mut write).await
+                        }
+                    };
+                    let answer = answer.unwrap_or_else(failure);
                     // It may have gone meanwhile.
                     drop(timeout(CONTROL_TIMEOUT, tell(&mut write, &answer)).await);
                 }
@@ -170,18 +186,20 @@ impl Control {
         }
     }
 
-    /// Answers, but for a backup, which takes long: its directory, and the client that waits for
-    /// it.
+    /// Answers, but for a request that takes long: it, and the client that waits for it.
     async fn answer(
         &self,
         socket: tokio::net::UnixStream,
-    ) -> std::io::Result<Option<(PathBuf, OwnedWriteHalf)>> {
+    ) -> std::io::Result<Option<(Long, OwnedWriteHalf)>> {
         let (read, mut write) = socket.into_split();
         let mut line = String::new();
         let mut read = tokio::io::BufReader::new(read.take(CONTROL_REQUEST_BYTES_MAX));
         read.read_line(&mut line).await?;
         let answer = match serde_json::from_str(&line) {
-            Ok(Request::Backup { to }) => return Ok(Some((to, write))),
+            Ok(Request::Backup { to }) => return Ok(Some((Long::Backup(to), write))),
+            Ok(Request::SignAnew { replaced, successor }) => {
+                return Ok(Some((Long::SignAnew { replaced, successor }, write)));
+            }
             Ok(request) => self.perform(request).await,
             Err(_) => Err(anyhow::anyhow!("the running node does not know this command")),
         };
@@ -263,9 +281,6 @@ impl Control {
                 tracing::info!(%key, %successor, "a key was replaced");
                 Answer::Done
             }
-            Request::SignAnew { replaced, successor } => {
-                self.sign_anew(&replaced, successor).await?
-            }
             Request::MintToken(wanted) => self.make_token(*wanted).await?,
             Request::ListTokens => self.list_tokens().await?,
             Request::RevokeToken { id } => self.revoke_token(id).await?,
@@ -298,7 +313,9 @@ impl Control {
             Request::ListStops => self.list_stops().await?,
             Request::HideAccount { id, hidden } => self.hide_account(&id, hidden).await?,
             Request::Ping { node } => self.ping(&node).await?,
-            Request::Backup { .. } => bail!("a backup is not answered at once; this is a bug"),
+            Request::Backup { .. } | Request::SignAnew { .. } => {
+                bail!("this takes long, and is not answered at once; this is a bug")
+            }
         })
     }
 

@@ -172,8 +172,8 @@ pub enum Command {
     /// What other nodes say became of a message that is here: `at` its place, `number` its number. → [`Outcome::Receipts`],
     /// after [`crate::limits::INQUIRY_FOR`] at most.
     Receipts { by: Reader, room: RoomId, at: LocalRef, number: Number },
-    /// Records of a key are written anew by its successor, after [`Command::ReplaceKey`]. → [`Outcome::Done`], when they are
-    /// durable. Those before one that is refused are written.
+    /// Records of a key are written anew by its successor, after [`Command::ReplaceKey`]. → [`Outcome::SignedAnew`], when they are
+    /// durable.
     SignAnew(Box<SignAnew>),
     /// Other nodes are asked for states of files that newer ones have replaced: the store has those that they tell of. →
     /// [`Outcome::Done`], when all connected ones have answered, and after [`crate::limits::INQUIRY_FOR`] at the latest.
@@ -477,6 +477,9 @@ pub enum Outcome {
     TaskRecord(Box<TaskRecord>),
     /// The fate of a message.
     Receipts(Box<MessageReceipts>),
+    /// So many records are the successor's word now, and so many are not: there is no room for them, or the clock is behind them.
+    /// Those that it had written itself are neither.
+    SignedAnew { signed: usize, left: usize },
     /// The stamps of records that were written, in their order.
     Stamps(Vec<Stamp>),
     /// An account, if it is known.

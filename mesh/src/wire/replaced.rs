@@ -50,7 +50,7 @@ pub struct WantedReplaced {
     pub stamp: Option<Stamp>,
 }
 
-/// As many of them as one message takes, the latest ones of each record first.
+/// As many of them as one message takes: by record, and of each record the latest first.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct SentReplaced {
     /// From the question.

@@ -45,7 +45,8 @@ pub(super) enum Keys {
     /// Make a new key for an old one and print it, once: stable ids and private rooms of the old key are the new one's.
     ///
     /// The old key is not valid any more, and its agents are disconnected. Only the node that minted it can do this, and
-    /// the old key has to sign. Profiles, details and files of rooms, and webhooks are made anew.
+    /// the old key has to sign. What the old key has said (profiles, details and files of rooms) is signed anew; webhooks are
+    /// subscribed anew by their agents.
     Replace(Replace),
 }
 
@@ -191,11 +192,19 @@ impl Replace {
         done(&self.node_args, Request::MintKey(wanted))?;
         let replaced = done(&self.node_args, Request::ReplaceKey(Box::new(successor)));
         if replaced.is_err() {
-            // Nobody has seen it.
-            done(&self.node_args, Request::RevokeKey { fingerprint: new })?;
-            return replaced;
+            match is_replaced(&self.node_args, &fingerprint, &new) {
+                Ok(true) => {}
+                Ok(false) => {
+                    // Nobody has seen it.
+                    done(&self.node_args, Request::RevokeKey { fingerprint: new })?;
+                    return replaced;
+                }
+                Err(error) => {
+                    say(key.text())?;
+                    return Err(error);
+                }
+            }
         }
-        let anew = sign_anew(&self.node_args, &fingerprint, key.text());
         say(key.text()).with_context(|| {
             format!("nobody has seen the new key, and the old one is replaced: mint one, and revoke {new}")
         })?;
@@ -203,7 +212,7 @@ impl Replace {
             "fingerprint {new}; it is not shown again. What was {fingerprint}'s is its own now: stable ids and private rooms. \
              Nodes that are cut off learn of it when they are back."
         ));
-        note(&anew?);
+        note(&sign_anew(&self.node_args, &fingerprint, key.text())?);
         Ok(())
     }
 }
@@ -225,6 +234,15 @@ pub(super) fn sign_anew(node_args: &NodeArgs, replaced: &str, successor: &str) -
         )?;
     }
     Ok(text)
+}
+
+/// Whether one key has replaced another: the answer of a request may have been lost, and the node says what it has done.
+fn is_replaced(node_args: &NodeArgs, old: &str, new: &str) -> Result<bool> {
+    let keys = keys(node_args).with_context(|| {
+        format!("keep the new key: it is not known whether {new} has replaced {old}; see `clawmeshd keys list`")
+    })?;
+    let is_it = |key: &MintedKey| key.fingerprint == old && key.successor.as_deref() == Some(new);
+    Ok(keys.iter().any(is_it))
 }
 
 /// A new key, and its fingerprint, which the mesh knows from now on.

@@ -44,7 +44,7 @@ pub fn of(
         }
         let record: Record = decode(row.value(), "record")?;
         let kind = Collection::of(record.collection).filter(|kind| kind.inherited);
-        if kind.is_none() || record.owner() != owner || record.content().is_none() {
+        if kind.is_none() || record.owner() != owner {
             continue;
         }
         let bytes = contents.get(key.value())?.map(|row| row.value().to_vec());
@@ -74,7 +74,12 @@ fn opened(
     record: &Record,
     bytes: Option<Vec<u8>>,
 ) -> Option<Inherited> {
-    let content = record.content()?;
+    let Record { space, collection, id, stamp: above, .. } = *record;
+    let Some(content) = record.content() else {
+        // It says nothing that is sealed. Its name stays: ids of deletions are not made of contents.
+        let cover = Cover::Open;
+        return Some(Inherited { space, collection, id, cover, body: None, bytes: None, above });
+    };
     let cover = match record.space {
         Space::Mesh | Space::Node => Cover::Open,
         Space::Followers(_) => {
@@ -89,6 +94,6 @@ fn opened(
         None => None,
         Some(_) => Some(cover.read_apart(&name, bytes?)?),
     };
-    let Record { space, collection, id, stamp: above, .. } = *record;
+    let body = Some(body);
     Some(Inherited { space, collection, id, cover, body, bytes, above })
 }

@@ -125,9 +125,8 @@ impl<'b> Rows<'b> {
 
     fn replace(&mut self, row: Vec<u8>, change: &'b ReplacedChange) {
         let before = self.records.get(&row).copied().flatten();
-        let bytes = self.contents.get(&row).copied().flatten();
-        let before = before.map(|record| (record, bytes));
-        self.replaced.push(replaced::Step::Row { row, before, change });
+        let bytes = self.contents.get(&row).copied();
+        self.replaced.push(replaced::Step::Row { row, before, bytes, change });
     }
 
     /// Takes back what the batch itself put into a room that it then drops.

@@ -46,8 +46,15 @@ struct State {
 /// A change of a batch, in the order of the batch.
 #[derive(Debug)]
 pub(crate) enum Step<'b> {
-    /// Of the row of [`RECORDS`]. `before`: the state that the batch itself has given it.
-    Row { row: Vec<u8>, before: Option<(&'b Record, Option<&'b [u8]>)>, change: &'b ReplacedChange },
+    /// Of the row of [`RECORDS`].
+    Row {
+        row: Vec<u8>,
+        /// The state that the batch itself has given it.
+        before: Option<&'b Record>,
+        /// The bytes that the batch itself has given it, or (`None` within) taken from it.
+        bytes: Option<Option<&'b [u8]>>,
+        change: &'b ReplacedChange,
+    },
     /// Those go whose time was over then.
     End { now_ms: u64 },
 }
@@ -70,14 +77,16 @@ pub(crate) fn apply(write: &WriteTransaction, steps: &[Step<'_>]) -> Result<(), 
                 let state = State { record: (**record).clone(), until_ms: *until_ms };
                 tables.put(row, &state, bytes.as_deref())?;
             }
-            Step::Row { row, before, change: ReplacedChange::Keep { until_ms } } => {
-                let (record, bytes) = match before {
-                    Some((record, bytes)) => ((*record).clone(), bytes.map(<[u8]>::to_vec)),
+            Step::Row { row, before, bytes, change: ReplacedChange::Keep { until_ms } } => {
+                let (record, held) = match before {
+                    // The bytes of the state before it are none of its own.
+                    Some(record) => ((*record).clone(), None),
                     None => match stored(write, row)? {
                         Some(state) => state,
                         None => continue,
                     },
                 };
+                let bytes = bytes.map_or(held, |bytes| bytes.map(<[u8]>::to_vec));
                 let state = State { record, until_ms: *until_ms };
                 tables.put(row, &state, bytes.as_deref())?;
             }

@@ -45,7 +45,7 @@ pub(super) async fn nodes(setting: &Setting, teller: &mut Teller<'_>) -> Result<
 impl<'a> Company<'a> {
     /// The agents come, each to its node, in its own language.
     pub(super) async fn come(stage: Stage, mut teller: Teller<'a>) -> Result<Company<'a>> {
-        teller.scene("Six agents, six ways to speak, one room").await;
+        teller.scene("Six agents, six ways to speak, one mesh").await;
         let cast = Cast::come(&stage).await?;
         for (name, at, speaks) in [
             ("ada", "amber", "ClawChat, as any chat client"),

@@ -110,8 +110,8 @@ pub struct Inherited {
     pub id: RecordId,
     /// How it is written.
     pub cover: Cover,
-    /// Its content, opened.
-    pub body: Vec<u8>,
+    /// Its content, opened. `None`: it is deleted.
+    pub body: Option<Vec<u8>>,
     /// Its bytes that travel apart, opened. `None`: it has none.
     pub bytes: Option<Vec<u8>>,
     /// Its stamp: the successor's is above it.

@@ -453,6 +453,7 @@ impl Outcome {
             Outcome::Approval(_) | Outcome::Decided(_) => Promise::Durable,
             Outcome::Stops(_) | Outcome::Approvals(_) | Outcome::Waits(_) => Promise::None,
             Outcome::Receipts(_) => Promise::None,
+            Outcome::SignedAnew { .. } => Promise::Durable,
             Outcome::Stamps(_) => Promise::Durable,
             Outcome::Account(_) | Outcome::Claims(_) => Promise::None,
             Outcome::Keys(_) => Promise::None,

@@ -28,6 +28,7 @@ impl Records {
         if replaced == key || known.directory.current(replaced) != key {
             return Err(Refused::NotYours);
         }
+        let (mut signed, mut left) = (0, 0);
         for inherited in records {
             let id = named(&inherited, key);
             let Inherited { space, collection, cover, body, bytes, above, .. } = inherited;
@@ -37,11 +38,14 @@ impl Records {
             }
             let name = ApartName { collection, owner: key, id };
             let apart = bytes.map(|bytes| cover.write_apart(&name, bytes));
-            let draft = Draft { space, collection, id, body: Some(body) };
+            let draft = Draft { space, collection, id, body };
             let by = Writing::of_successor(&signer, space, &cover, above);
-            self.write(known, &by, vec![Unsigned { draft, apart }])?;
+            match self.write(known, &by, vec![Unsigned { draft, apart }]) {
+                Ok(_) => signed += 1,
+                Err(_) => left += 1,
+            }
         }
-        Ok(Outcome::Done)
+        Ok(Outcome::SignedAnew { signed, left })
     }
 }
 
@@ -50,5 +54,6 @@ fn named(inherited: &Inherited, key: KeyPrint) -> RecordId {
     let Inherited { collection, id, body, cover, .. } = inherited;
     let open = matches!(cover, Cover::Open);
     let kind = Collection::of(*collection).filter(|_| open);
-    kind.and_then(|kind| kind.id_of(body, key)).unwrap_or(*id)
+    let content = body.as_deref();
+    content.and_then(|content| kind?.id_of(content, key)).unwrap_or(*id)
 }

@@ -50,22 +50,33 @@ pub(super) struct Writing<'w> {
     with: &'w BTreeSet<KeyPrint>,
     /// And later than this.
     above: Stamp,
+    moment: Moment,
+}
+
+/// The time that stamps say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    /// Of writing.
+    Now,
+    /// Of [`Writing::above`]: what others have written since then stays later.
+    Then,
 }
 
 impl<'w> Writing<'w> {
     /// Of a key: its records that all nodes read.
     fn of_key(key: KeyPrint, signer: Option<&'w KeySecret>) -> Writing<'w> {
         let (cover, above) = (&Cover::Open, Stamp::default());
-        Writing { key, signer, space: Space::Mesh, cover, with: NOBODY, above }
+        Writing { key, signer, space: Space::Mesh, cover, with: NOBODY, above, moment: Moment::Now }
     }
 
     /// Of an account: its records are open, and nobody else writes them.
     pub(super) fn of_account(account: &'w KeySecret, cover: &'w Cover) -> Writing<'w> {
         let (key, signer) = (account.print(), Some(account));
-        Writing { key, signer, space: Space::Mesh, cover, with: NOBODY, above: Stamp::default() }
+        let above = Stamp::default();
+        Writing { key, signer, space: Space::Mesh, cover, with: NOBODY, above, moment: Moment::Now }
     }
 
-    /// Of a key that has come after another one: what it takes over is later than that was.
+    /// Of a key that has come after another one. It says what that one had said, as of then.
     pub(super) fn of_successor(
         signer: &'w KeySecret,
         space: Space,
@@ -73,7 +84,7 @@ impl<'w> Writing<'w> {
         above: Stamp,
     ) -> Writing<'w> {
         let (key, signer) = (signer.print(), Some(signer));
-        Writing { key, signer, space, cover, with: NOBODY, above }
+        Writing { key, signer, space, cover, with: NOBODY, above, moment: Moment::Then }
     }
 
     /// The same, in this space, with stamps above this one.
@@ -94,6 +105,7 @@ impl<'w> Writing<'w> {
             cover: &at.cover,
             with: keys,
             above: Stamp::default(),
+            moment: Moment::Now,
         }
     }
 }
@@ -236,7 +248,11 @@ impl Records {
             let others = by.with.iter().filter_map(|other| set.head(set.key(draft.id, *other)));
             let known_stamps = mine.into_iter().chain(others).map(|head| head.stamp);
             let before = known_stamps.chain(Some(by.above)).max();
-            let stamp = Stamp::after(known.cx.now.wall_us, before);
+            let wall_us = match by.moment {
+                Moment::Now => known.cx.now.wall_us,
+                Moment::Then => 0,
+            };
+            let stamp = Stamp::after(wall_us, before);
             let is_final = set.collection().merge == Merge::Final && draft.body.is_none();
             let stamp = if is_final { stamp.for_ever() } else { stamp };
             let told = apart.as_deref().map(Apart::of);

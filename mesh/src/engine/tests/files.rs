@@ -6,7 +6,7 @@ use super::{
     *,
 };
 use crate::{
-    api::command::{FileAct, FileChange},
+    api::command::{FileAct, FileChange, Inherited, SignAnew},
     limits::{CONTENT_ASKED_AGAIN, FILE_BYTES_MAX, FILES_PER_ROOM_MAX, ROOM_FILES_BYTES_MAX},
     records::{
         details::DetailsUpdate,
@@ -16,6 +16,7 @@ use crate::{
     },
     wire::{
         contents::{Content, SentContents, WantedContents},
+        cover::Cover,
         record::{Apart, Draft, Record, RecordKey, Space, Stamp},
     },
 };
@@ -426,3 +427,83 @@ impl World {
 }
 
 const OTHER: KeyPrint = PRINTS[3];
+
+/// As a node's store opens what it has of a key, in a room that all can read.
+fn inherited(node: &Node, key: KeyPrint) -> Vec<Inherited> {
+    let contents = node.contents();
+    let own = node
+        .records()
+        .into_iter()
+        .filter(|record| record.owner() == key && record.collection == files::COLLECTION.number);
+    own.map(|record| {
+        let Record { space, collection, id, stamp: above, .. } = record;
+        let bytes = contents.get(&(space, RecordKey { id, owner: Some(key) })).cloned();
+        let body = record.content().map(<[u8]>::to_vec);
+        Inherited { space, collection, id, cover: Cover::Open, body, bytes, above }
+    })
+    .collect()
+}
+
+#[test]
+fn a_successor_says_what_was_said_as_of_then_and_nothing_over_the_later_words_of_others() {
+    let mut world = World::new(3);
+    let (callers, room) = world.with_room(true);
+    let other = world.presents_another(2);
+    let open = WritersUpdate { named: None, anyone: Some(true) };
+    world.ask(0, let_write(&callers[0], room, open.clone())).expect("its room");
+    world.pass(STEP * 3);
+    let mut says =
+        |caller: &Caller, n: usize, command: fn(&Caller, RoomId, &str) -> Command, path| {
+            world.pass(STEP);
+            world.ask(n, command(caller, room, path)).expect("all may write");
+            world.pass(STEP * 3);
+        };
+    let puts =
+        |caller: &Caller, room, path: &str| put(caller, room, file(path, caller.agent.as_bytes()));
+    let removes = |caller: &Caller, room, path: &str| remove(caller, room, path);
+    says(&callers[0], 0, puts, "own");
+    says(&callers[0], 0, puts, "newer of another");
+    says(&other, 2, puts, "newer of another");
+    says(&callers[0], 0, puts, "deleted by another");
+    says(&other, 2, puts, "deleted by another");
+    says(&other, 2, removes, "deleted by another");
+    says(&other, 2, puts, "deleted by it");
+    says(&callers[0], 0, puts, "deleted by it");
+    says(&callers[0], 0, removes, "deleted by it");
+    let shown = |world: &World, path: &str| {
+        let bytes = world.nodes[1].bytes(room, path);
+        bytes.map(|bytes| String::from_utf8(bytes).expect("a name"))
+    };
+    let before = |world: &World| {
+        let paths = ["own", "newer of another", "deleted by another", "deleted by it"];
+        paths.map(|path| shown(world, path))
+    };
+    let (own, others) = (Some("holder0".to_owned()), Some("other".to_owned()));
+    assert_eq!(before(&world), [own.clone(), others.clone(), None, None]);
+
+    let new = PRINTS[1];
+    let records = inherited(&world.nodes[0], MINTED);
+    assert_eq!(records.len(), 4, "a deletion is one of them");
+    world.nodes[0].mints(new);
+    world.nodes[0].replaces(MINTED, new).expect("this node has minted both");
+    world.pass(STEP * 3);
+    let signer = signer(new).expect("it is one of the tests'");
+    let anew = SignAnew { replaced: MINTED, signer: signer.clone(), records: records.clone() };
+    let forged = SignAnew { replaced: OTHER, ..anew.clone() };
+    let refused = world.ask(0, Command::SignAnew(Box::new(forged))).err();
+    assert_eq!(refused, Some(Refused::NotYours), "it has not come after that key");
+    let signed = world.ask(0, Command::SignAnew(Box::new(anew.clone())));
+    assert!(matches!(signed, Ok(Outcome::SignedAnew { signed: 4, left: 0 })), "{signed:?}");
+    let again = world.ask(0, Command::SignAnew(Box::new(anew)));
+    assert!(matches!(again, Ok(Outcome::SignedAnew { signed: 0, left: 0 })), "{again:?}");
+    let room_is_open = WritersUpdate { named: None, anyone: Some(true) };
+    let draft = room_is_open.drafts(&world.nodes[0].place(room)).remove(0);
+    let stamp = world.nodes[0].now_stamp();
+    let word = draft.sign_with(None, &signer, world.nodes[0].secret.mesh_id(), stamp);
+    let word = word.expect("it is long enough");
+    for n in 0..3 {
+        world.nodes[n].hear_record(word.clone());
+    }
+    world.pass(CONTENT_ASKED_AGAIN * 2);
+    assert_eq!(before(&world), [own, others, None, None], "at another node");
+}

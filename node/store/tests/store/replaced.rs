@@ -114,6 +114,23 @@ fn the_last_states_of_a_record_are_kept_with_their_bytes_until_it_is_deleted() {
 }
 
 #[test]
+fn bytes_that_come_with_the_batch_that_replaces_their_state_are_kept() {
+    let mut store = Store::on(CrashingBackend::new(0)).unwrap();
+    let one = owner(1);
+    let (earlier, now) =
+        (state(&one, 1, 1, b"earlier".to_vec()), state(&one, 1, 2, b"now".to_vec()));
+    let without_bytes = written(&earlier, None).into_iter().take(2).collect::<Vec<_>>();
+    store.commit(&without_bytes).unwrap();
+    let come = written(&earlier, None).pop();
+    let batch: Vec<Change> = come.into_iter().chain(written(&now, Some(LATER))).collect();
+    store.commit(&batch).unwrap();
+    let found = told(&store, Ids::Only([1; 16].into()), Some(Stamp::at(1)), 0);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].bytes.as_ref().map(|bytes| bytes.to_vec()), Some(b"earlier".to_vec()));
+    assert!(is_sound(&store));
+}
+
+#[test]
 fn those_whose_time_is_over_go_and_the_others_stay() {
     let mut store = Store::on(CrashingBackend::new(0)).unwrap();
     for n in 1..=3 {

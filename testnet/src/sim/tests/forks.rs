@@ -7,6 +7,8 @@ use mesh::{
     name::id::NodeId,
 };
 
+use store::{Store, testing::CrashingBackend};
+
 use super::probing::{ask, others_go_on, run};
 use crate::sim::{plan::Plan, votes, world::World};
 
@@ -23,12 +25,29 @@ fn forked(world: &mut World, node: usize) -> Vec<NodeId> {
     status.forked
 }
 
+/// As many entries of its own logs as the node that is to fork has on this disk.
+fn own_entries(world: &World, image: Vec<u8>) -> u64 {
+    let (me, mesh) = (world.cluster.nodes[FORKED].id, world.cluster.secret.mesh_id());
+    let store = Store::on(CrashingBackend::of(image, 0)).expect("a copy opens");
+    let rooms = store.summary(me, Some(mesh)).expect("it is sound").rooms;
+    let own = rooms.iter().flat_map(|room| &room.logs).filter(|log| log.id.author == me);
+    own.map(|log| log.head).sum()
+}
+
 /// Writes, copies the disk, writes on, and comes back with the copy, alone at first.
 fn world_with_a_fork(seed: u64) -> World {
     let mut world = World::new(seed, plan(), false).expect("it starts");
     run(&mut world, 4).expect("calm");
     let old = world.cluster.nodes[FORKED].image();
-    run(&mut world, 4).expect("calm");
+    let was = own_entries(&world, old.clone());
+    // Its agents may be away for some seconds: then there would be one history.
+    for _ in 0..10 {
+        run(&mut world, 4).expect("calm");
+        let now = world.cluster.nodes[FORKED].image();
+        if own_entries(&world, now) > was {
+            break;
+        }
+    }
     world.cluster.isolate(FORKED);
     world.replace_disk(FORKED, old);
     // It hears nobody, so it goes on writing where its old disk ends: a second history.
