@@ -15,9 +15,12 @@ use super::{digests::Digests, exchange, known::Known, records::Records};
 use crate::{
     api::{batch::Summary, status::RecordStatus},
     limits::CARRY_EVERY,
-    name::{group::Group, id::NodeId},
+    name::{
+        group::Group,
+        id::{NodeId, RoomId},
+    },
     wire::{
-        carry::{Carrying as Word, Parcel},
+        carry::{Carrying as Word, Owed, Parcel},
         run::Verified,
     },
 };
@@ -45,7 +48,11 @@ impl Carrying {
     pub(super) fn restore(&mut self, stored: &mut Summary) {
         self.carrier
             .restore(std::mem::take(&mut stored.carriages), std::mem::take(&mut stored.carried));
-        self.owing.restore(std::mem::take(&mut stored.owed));
+    }
+
+    /// The same, of what this node owes others: once its rooms are there.
+    pub(super) fn restore_owed(&mut self, known: &mut Known, owed: Vec<(RoomId, NodeId, Owed)>) {
+        self.owing.restore(known, owed);
     }
 
     pub(super) fn on_peer_up(&mut self, known: &Known, peer: NodeId) {

@@ -106,6 +106,7 @@ impl Engine {
 
     fn restore(&mut self, mut stored: Summary) {
         self.carrying.restore(&mut stored);
+        let owed = std::mem::take(&mut stored.owed);
         self.inboxes.restore(&mut self.known, std::mem::take(&mut stored.inboxes));
         self.known.cx.forked = stored.forked.iter().copied().collect();
         self.forks.restore(&stored.proofs);
@@ -125,6 +126,7 @@ impl Engine {
         self.records.restore(&mut self.known, stored.records);
         self.pairs.restore(&self.known);
         ensure_permanent_rooms(&mut self.known);
+        self.carrying.restore_owed(&mut self.known, owed);
         agents::restore_agents(&mut self.known);
         self.given.note_all(&self.known, &self.inboxes);
         self.approvals.note_all(&mut self.known);

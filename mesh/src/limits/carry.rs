@@ -14,6 +14,8 @@ pub const CARRY_EVERY: Duration = Duration::from_secs(1);
 pub const CARRY_ASKED_AGAIN: Duration = Duration::from_secs(5);
 /// All rooms are looked at so often: a node may have been shown a key meanwhile, or a carrier have room again.
 pub const CARRY_RECHECKED: Duration = Duration::from_secs(60);
+/// A debt to a connected node is stored, when all rooms are looked at, if it is as old: most are paid within two seconds.
+pub const OWED_STORED_AFTER: Duration = Duration::from_secs(10);
 /// Rooms that a node looks at in one go, of those that have changed.
 pub const CARRY_ROOMS_AT_ONCE: usize = 256;
 /// Nodes for which one room of one node is carried: those with the keys of a room are few.

@@ -15,7 +15,7 @@ use crate::{
     engine::{digests::Digests, known::Known, records::Records},
     limits::{
         CARRIED_AT_ONCE_MAX, CARRIED_HEADS_MAX, CARRIED_NODES_MAX, CARRIERS, CARRY_ASKED_AGAIN,
-        CARRY_RECHECKED, CARRY_ROOMS_AT_ONCE, SPANS_MAX,
+        CARRY_RECHECKED, CARRY_ROOMS_AT_ONCE, LOGS_PER_ROOM_MAX, OWED_STORED_AFTER, SPANS_MAX,
     },
     name::{
         group::Group,
@@ -34,6 +34,14 @@ use crate::{
 struct Debt {
     owed: Owed,
     stored: bool,
+    /// Since when it is owed and not stored.
+    since: Option<Duration>,
+}
+
+impl Debt {
+    fn stored(owed: Owed) -> Debt {
+        Debt { owed, stored: true, since: None }
+    }
 }
 
 /// A room, as a carrier was asked to carry it.
@@ -43,8 +51,10 @@ struct Asked {
     nodes: BTreeSet<NodeId>,
     /// When it was asked, or handed something, last, if it has not answered.
     waits: Option<Duration>,
-    /// What it has said to hold. `None`: nothing yet.
+    /// What it has said to hold: at most twice as many heads as a room has logs. `None`: nothing yet.
     holds: Option<BTreeMap<LogId, u64>>,
+    /// The first thing that it was handed last: of this log, after this entry.
+    handed: Option<(LogId, u64)>,
 }
 
 /// A connected member.
@@ -71,9 +81,21 @@ pub(super) struct Owing {
 }
 
 impl Owing {
-    pub(super) fn restore(&mut self, stored: Vec<(RoomId, NodeId, Owed)>) {
+    /// Once the rooms are there. Of a room that is gone, or is not followed any more, and to a node that has parted, nothing is owed.
+    pub(super) fn restore(&mut self, known: &mut Known, stored: Vec<(RoomId, NodeId, Owed)>) {
+        let groups = known.cx.followers.groups();
+        let directories: BTreeSet<RoomId> =
+            groups.iter().filter_map(|group| known.cx.followers.directory(*group)).collect();
         for (room, node, owed) in stored {
-            self.debts.entry(room).or_default().insert(node, Debt { owed, stored: true });
+            let of_room = known.rooms.get(&room).map(|room| &room.replica.record);
+            let seal = of_room.and_then(|record| record.seal.as_ref());
+            let is_followed = directories.contains(&room)
+                || seal.is_some_and(|seal| known.cx.followers.opener(seal.group).is_some());
+            if is_followed && !known.cx.parted.has(node) {
+                self.debts.entry(room).or_default().insert(node, Debt::stored(owed));
+            } else {
+                known.cx.change(Change::Owed { room, node, owed: None });
+            }
         }
     }
 
@@ -89,9 +111,18 @@ impl Owing {
         self.recheck = Duration::ZERO;
         for (room, debts) in &mut self.debts {
             if let Some(debt) = debts.get_mut(&peer).filter(|debt| !debt.stored) {
-                debt.stored = true;
-                let (room, node, owed) = (*room, peer, Some(debt.owed.clone()));
-                known.cx.change(Change::Owed { room, node, owed });
+                store(known, (*room, peer), debt);
+            }
+        }
+    }
+
+    /// Of a node that is there, and does not get in step.
+    fn store_old(&mut self, known: &mut Known) {
+        let now = known.cx.now.mono;
+        for (room, debts) in &mut self.debts {
+            let is_old = |debt: &Debt| debt.since.is_some_and(|at| now >= at + OWED_STORED_AFTER);
+            for (node, debt) in debts.iter_mut().filter(|(_, debt)| is_old(debt)) {
+                store(known, (*room, *node), debt);
             }
         }
     }
@@ -217,7 +248,7 @@ impl Owing {
             known.cx.change(Change::Owed { room, node, owed: row });
         }
         if is_directory {
-            *debt = Debt { owed: paid, stored: true };
+            *debt = Debt::stored(paid);
             return;
         }
         debts.remove(&node);
@@ -278,6 +309,7 @@ impl Owing {
         let now = known.cx.now.mono;
         if now >= self.recheck {
             self.recheck = now + CARRY_RECHECKED;
+            self.store_old(known);
             for group in known.cx.followers.groups() {
                 let rooms = digests.rooms_of(known, group);
                 self.dirty.extend(rooms);
@@ -382,16 +414,18 @@ impl Owing {
         let is_due = |asked: &Asked| asked.waits.is_none_or(|at| now >= at + CARRY_ASKED_AGAIN);
         match asked {
             Some(asked) if !is_due(asked) => false,
-            Some(Asked { holds: Some(holds), waits, .. }) => {
-                let handing = lacking(known, (group, id), holds, records);
-                *waits = handing.is_some().then_some(now);
-                let done = handing.is_none();
-                known.cx.effects.extend(handing.map(|handing| handing.to(carrier, id)));
-                done
+            Some(Asked { holds: Some(holds), waits, handed, .. }) => {
+                let Some((handing, first)) = lacking(known, (group, id), holds, records) else {
+                    *waits = None;
+                    return true;
+                };
+                (*waits, *handed) = (Some(now), Some(first));
+                known.cx.effects.push(handing.to(carrier, id));
+                false
             }
             Some(Asked { holds: None, .. }) | None => {
                 let waits = Some(now);
-                member.rooms.insert(id, Asked { nodes, waits, holds: None });
+                member.rooms.insert(id, Asked { nodes, waits, holds: None, handed: None });
                 please(known, (group, id), (carrier, awaited));
                 false
             }
@@ -408,12 +442,22 @@ impl Owing {
     ) {
         let Some(member) = self.members.get_mut(&from) else { return };
         let Some(asked) = member.rooms.get_mut(&room) else { return };
-        let holds: BTreeMap<LogId, u64> = heads.iter().map(|head| (head.log, head.seq)).collect();
-        // To each answer that moves half a MiB may be handed over: one that says less, or the same, waits.
-        let moved = asked.holds.as_ref().is_none_or(|before| {
-            holds.iter().any(|(log, seq)| before.get(log).is_none_or(|had| seq > had))
-        });
-        asked.holds = Some(holds);
+        // What it has said to hold counts on: it cannot have the same handed over again and again.
+        let is_first = asked.holds.is_none();
+        let holds = asked.holds.get_or_insert_default();
+        for head in heads {
+            let has_room = holds.len() < 2 * LOGS_PER_ROOM_MAX;
+            if let Some(held) = holds.get_mut(&head.log) {
+                *held = head.seq.max(*held);
+            } else if has_room {
+                holds.insert(head.log, head.seq);
+            }
+        }
+        // To each answer that moves half a MiB may be handed over: one without the first thing of what was handed last waits.
+        let moved = match asked.handed {
+            Some((log, after)) => holds.get(&log).is_some_and(|seq| *seq > after),
+            None => is_first,
+        };
         self.dirty.insert(room);
         if full {
             // Another one is asked meanwhile.
@@ -422,6 +466,8 @@ impl Owing {
         } else if moved {
             asked.waits = None;
             self.go_on_with(known, records, room);
+        } else {
+            asked.waits = asked.waits.or(Some(known.cx.now.mono));
         }
     }
 }
@@ -463,10 +509,16 @@ fn with_own(node: NodeId, heads: &[Head], here: &[Head]) -> Vec<Head> {
 /// Writes a debt down, if the node that it is owed to is away. Of one that is there the next comparison brings it.
 fn keep(known: &mut Known, (room, node): (RoomId, NodeId), debt: &mut Debt) {
     if debt.stored || !known.cx.up.contains(&node) {
-        debt.stored = true;
-        let owed = Some(debt.owed.clone());
-        known.cx.change(Change::Owed { room, node, owed });
+        store(known, (room, node), debt);
+    } else {
+        debt.since = debt.since.or(Some(known.cx.now.mono));
     }
+}
+
+fn store(known: &mut Known, (room, node): (RoomId, NodeId), debt: &mut Debt) {
+    (debt.stored, debt.since) = (true, None);
+    let owed = Some(debt.owed.clone());
+    known.cx.change(Change::Owed { room, node, owed });
 }
 
 fn please(
@@ -486,28 +538,29 @@ fn please(
     known.cx.send(carrier, Message::Carrying(Carrying::Please { room, nodes }));
 }
 
-/// The things that a carrier does not hold: entries first. `None`: it holds all.
+/// The things that a carrier does not hold, and the first of them: entries first. `None`: it holds all.
 fn lacking(
     known: &Known,
     (group, id): (Group, RoomId),
     holds: &BTreeMap<LogId, u64>,
     records: &[RecordAt],
-) -> Option<Handing> {
+) -> Option<(Handing, (LogId, u64))> {
     let heads = known.rooms.get(&id).map(|room| room.replica.logs.heads()).unwrap_or_default();
     let spans = heads.into_iter().filter_map(|head| {
         let after = holds.get(&head.log).copied().unwrap_or(0);
         (head.seq > after).then_some(Span { log: head.log, after, upto: head.seq })
     });
     let spans: Vec<Span> = spans.take(SPANS_MAX).collect();
-    if !spans.is_empty() {
-        return Some(Handing::Entries(spans));
+    if let Some(first) = spans.first().map(|span| (span.log, span.after)) {
+        return Some((Handing::Entries(spans), first));
     }
     let is_held = |(collection, key, stamp): &&RecordAt| {
         holds.get(&log_of_record(collection.0, *key)).is_some_and(|held| *held >= stamp.0)
     };
     let mut left = records.iter().filter(|record| !is_held(record)).peekable();
-    let (collection, _, _) = *left.peek()?;
+    let (collection, key, stamp) = *left.peek()?;
+    let first = (log_of_record(collection.0, *key), stamp.0.saturating_sub(1));
     let of_kind = left.filter(|(of, _, _)| of == collection);
     let keys = of_kind.map(|(_, key, _)| *key).take(CARRIED_AT_ONCE_MAX).collect();
-    Some(Handing::Records(Space::Followers(group), *collection, keys))
+    Some((Handing::Records(Space::Followers(group), *collection, keys), first))
 }

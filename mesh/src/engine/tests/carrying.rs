@@ -13,10 +13,10 @@ use crate::{
     api::{command::ShareAct, status::RecordStatus},
     limits::{
         CARRIED_AT_ONCE_MAX, CARRIED_FOR, CARRIED_HEAD_BYTES, CARRIED_HEADS_MAX, CARRY_ASKED_AGAIN,
-        CARRY_RECHECKED, CARRY_SHARES_MIN, RECORD_AHEAD_MAX,
+        CARRY_RECHECKED, CARRY_SHARES_MIN, OWED_STORED_AFTER, RECORD_AHEAD_MAX,
     },
     wire::{
-        carry::{Awaited, Carriage, Carrying, Load, Parcel},
+        carry::{Awaited, Carriage, Carrying, Load, Owed, Parcel},
         message::Head,
         run::Verified,
         seal::Token,
@@ -140,6 +140,51 @@ fn what_was_written_alone_is_owed_after_a_restart_too() {
     two.world.meet(&ANN_AWAY);
     two.world.pass(STEP * 30);
     assert_eq!(heard_from(&two.world, BOB, &["alone"]), ["alone"]);
+}
+
+fn owed(world: &World, n: usize) -> usize {
+    world.nodes[n].engine.carrying.add_to(RecordStatus::default()).rooms_owed
+}
+
+#[test]
+fn nothing_is_owed_of_rooms_that_are_gone() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    two.world.meet(&[0, 1, 2]);
+    two.says(ANN, &ann, room, "alone");
+    let bob = two.world.nodes[BOB].engine.known.cx.me;
+    let gone = RoomId([5; 16]);
+    let debt = Owed { met: false, heads: Some(Vec::new()), records: None };
+    let row = Change::Owed { room: gone, node: bob, owed: Some(debt) };
+    two.world.nodes[ANN].rows.push(row);
+    two.world.restart(ANN);
+    assert_eq!(owed(&two.world, ANN), 1, "that of the room that is there");
+    let rows = two.world.nodes[ANN].rows.iter();
+    let mut of_gone = rows.filter(|row| matches!(row, Change::Owed { room, .. } if *room == gone));
+    assert!(matches!(of_gone.next_back(), Some(Change::Owed { owed: None, .. })));
+}
+
+#[test]
+fn what_a_connected_node_does_not_get_is_owed_after_a_crash_too() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    two.world.meet(&BOB_AWAY);
+    // Her link to him stands, and nothing comes over it.
+    let bob = two.world.nodes[BOB].engine.known.cx.me;
+    two.world.nodes[ANN].give(Input::PeerUp(bob));
+    two.world.pass(STEP * 30);
+    two.says(ANN, &ann, room, "held up");
+    let_pass(&mut two.world, CARRY_RECHECKED + OWED_STORED_AFTER);
+    two.world.meet(&[0, 1, 2]);
+    two.world.restart(ANN);
+    assert_eq!(owed(&two.world, ANN), 1);
+    two.world.meet(&BOB_AWAY);
+    two.world.pass(STEP * 30);
+    two.world.meet(&ANN_AWAY);
+    two.world.pass(STEP * 30);
+    assert_eq!(heard_from(&two.world, BOB, &["held up"]), ["held up"]);
 }
 
 const ANNS: KeyPrint = PRINTS[2];
@@ -269,8 +314,7 @@ fn a_meeting_that_is_too_short_for_anything_takes_nothing_from_what_is_carried()
         _ => None,
     });
     assert_eq!(rows.next_back(), Some(false));
-    let owed = two.world.nodes[ANN].engine.carrying.add_to(RecordStatus::default());
-    assert_eq!(owed.rooms_owed, 0);
+    assert_eq!(owed(&two.world, ANN), 0);
 }
 
 #[test]
@@ -576,4 +620,27 @@ fn a_carrier_that_says_that_it_carries_and_does_not_loses_nothing_for_ever() {
     two.world.meet(&ANN_AWAY);
     two.world.pass(STEP * 30);
     assert_eq!(heard_from(&two.world, BOB, &["lost on the way"]), ["lost on the way"]);
+}
+
+#[test]
+fn a_carrier_that_takes_nothing_is_handed_nothing_at_each_of_its_words() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    two.world.meet(&[0, 1, 2]);
+    let liar = identity(9).node_id();
+    let node = &mut two.world.nodes[ANN];
+    node.give(Input::PeerUp(liar));
+    two.says(ANN, &ann, room, "wanted");
+    two.world.pass(STEP * 20);
+    let node = &mut two.world.nodes[ANN];
+    node.effects.clear();
+    // It makes up logs, and takes back what it has said to hold.
+    for n in 0..20 {
+        let heads = heads_of(n, u64::from(n % 3) + 1);
+        let message = Message::Carrying(Carrying::Holds { room, heads, full: false });
+        node.give(Input::Message { from: liar, message });
+    }
+    let handed = |it: &&Effect| matches!(it, Effect::HandOver { to, .. } if *to == liar);
+    assert_eq!(node.effects.iter().filter(handed).count(), 1);
 }
