@@ -12,7 +12,7 @@ use crate::{
 };
 
 const OLD: KeyPrint = PRINTS[4];
-const NEW: KeyPrint = PRINTS[7];
+const NEW: KeyPrint = PRINTS[5];
 const NEXT: KeyPrint = PRINTS[6];
 
 fn successor(log: &SignedLog, old: KeyPrint, new: KeyPrint) -> NewSuccessor {
