@@ -8,6 +8,7 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -18,6 +19,7 @@ use testnet::{
     process::{Auth, Mesh},
     wire::{Agent, text},
 };
+use tokio::time::{sleep, timeout};
 
 use crate::end_to_end::{SOON, on};
 
@@ -239,6 +241,16 @@ impl Drop for Answering {
     }
 }
 
+/// Waits for a file that another program writes.
+async fn until_there(file: &Path) -> Result<()> {
+    let written = async {
+        while !file.exists() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, written).await.with_context(|| format!("{} is not written", file.display()))
+}
+
 #[test]
 fn the_rust_clients_examples_answer_and_seal_at_a_node() {
     // Whoever runs this test alone gets them built here.
@@ -257,6 +269,8 @@ fn the_rust_clients_examples_answer_and_seal_at_a_node() {
         let asked = json!({ "room_id": "lobby", "content": "who is here?" });
         let first = Answering(answering.spawn()?);
         asks.event("it joins", SOON, |event| event.kind == "agent_joined").await?;
+        // It has joined before it knows where the room ends. With its cursor written, nothing is missed.
+        until_there(&dir.path().join("lobby.cursor")).await?;
         asks.call("send_message", asked.clone()).await?;
         for word in ["rust ", "is"] {
             let piece = json!({ "agent_id": "rust-1", "kind": "chunk", "content": word });
