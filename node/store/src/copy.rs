@@ -15,6 +15,7 @@ use thiserror::Error;
 use crate::{
     databases::Snapshot,
     error::ReadError,
+    journal::{Journal, Room},
     limits::{CACHE_BYTES, PROGRESS_ROWS},
     reader::Reader,
     schema::{
@@ -103,7 +104,8 @@ impl Reader {
             new_file(file).and_then(|file| FileBackend::new(file).map_err(io::Error::other));
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES);
-        let database = builder.create_with_backend(backend.map_err(make)?);
+        let journal = Journal::on(backend.map_err(make)?, Room::FILE);
+        let database = builder.create_with_backend(journal);
         let database = database.map_err(|error| wrote(error.into()))?;
         let mut write = database.begin_write().map_err(|error| wrote(error.into()))?;
         write.set_durability(Durability::Immediate).map_err(|error| wrote(error.into()))?;

@@ -19,6 +19,8 @@ use std::{
 
 use redb::{BackendError, StorageBackend};
 
+use crate::journal::Journal;
+
 /// Stands where redb's magic number will be while a new file is being made. A file that begins so
 /// never held anything.
 const IN_THE_MAKING: &[u8; 16] = b"clawmesh: made..";
@@ -80,8 +82,8 @@ enum Held {
 
 #[derive(Debug)]
 struct Inner {
-    backend: Arc<dyn StorageBackend>,
-    /// Whether the journal still counts.
+    backend: Arc<Journal>,
+    /// Whether writes still wait.
     holding: AtomicBool,
     /// The disk was full: redb takes writes for done that are not.
     full: AtomicBool,
@@ -90,7 +92,7 @@ struct Inner {
     /// The file was locked by an earlier opening, and still is.
     locked: bool,
     gate: Arc<Gate>,
-    journal: Mutex<VecDeque<Held>>,
+    waiting: Mutex<VecDeque<Held>>,
     /// There was nothing yet, or only what an interrupted making left. Looked at when redb first
     /// asks for the length: it has locked the file by then, so nobody else is making it.
     new: OnceLock<bool>,
@@ -105,7 +107,7 @@ struct Inner {
 pub(crate) struct HoldBack(Arc<Inner>);
 
 impl HoldBack {
-    pub(crate) fn new(backend: impl StorageBackend) -> HoldBack {
+    pub(crate) fn new(backend: Journal) -> HoldBack {
         HoldBack(Arc::new(Inner {
             backend: Arc::new(backend),
             holding: AtomicBool::new(true),
@@ -113,7 +115,7 @@ impl HoldBack {
             over: AtomicBool::new(false),
             locked: false,
             gate: Arc::default(),
-            journal: Mutex::default(),
+            waiting: Mutex::default(),
             new: OnceLock::new(),
             made: AtomicBool::new(false),
             len: Arc::new(AtomicU64::new(0)),
@@ -125,6 +127,7 @@ impl HoldBack {
     pub(crate) fn again(&self) -> io::Result<HoldBack> {
         let inner = &self.0;
         inner.over.store(true, Ordering::Release);
+        inner.backend.roll_back()?;
         inner.len.store(inner.backend.len()?, Ordering::Release);
         Ok(HoldBack(Arc::new(Inner {
             backend: Arc::clone(&inner.backend),
@@ -133,7 +136,7 @@ impl HoldBack {
             over: AtomicBool::new(false),
             locked: true,
             gate: Arc::clone(&inner.gate),
-            journal: Mutex::default(),
+            waiting: Mutex::default(),
             new: OnceLock::from(false),
             made: AtomicBool::new(false),
             len: Arc::clone(&inner.len),
@@ -176,14 +179,14 @@ impl HoldBack {
         if self.is_unmade() {
             self.make()?;
         }
-        let mut journal = self.journal();
-        while let Some(held) = journal.front() {
+        let mut waiting = self.waiting();
+        while let Some(held) = waiting.front() {
             match held {
                 Held::SetLen(len) => self.0.backend.set_len(*len)?,
                 Held::Write(offset, data) => self.0.backend.write(*offset, data)?,
                 Held::Sync => self.0.backend.sync_data()?,
             }
-            journal.pop_front();
+            waiting.pop_front();
         }
         self.0.holding.store(false, Ordering::Release);
         Ok(())
@@ -192,7 +195,7 @@ impl HoldBack {
     /// The disk is full: later writes of redb are held back, and nobody else may read them.
     fn fill(&self, held: Held) {
         self.0.gate.close();
-        self.journal().push_back(held);
+        self.waiting().push_back(held);
         self.0.full.store(true, Ordering::Release);
         self.0.holding.store(true, Ordering::Release);
     }
@@ -213,7 +216,7 @@ impl HoldBack {
         let len = self.0.len.load(Ordering::Acquire);
         let mut image = vec![0; index(len)];
         self.read_held(0, &mut image)?;
-        self.journal().clear();
+        self.waiting().clear();
         let backend = &self.0.backend;
         backend.set_len(IN_THE_MAKING.len() as u64)?;
         backend.write(0, IN_THE_MAKING)?;
@@ -228,13 +231,24 @@ impl HoldBack {
         Ok(())
     }
 
+    /// All that is committed is in its place, if there is room for that.
+    pub(crate) fn checkpoint(&self) -> io::Result<()> {
+        if self.holding() || self.is_over() {
+            return Ok(());
+        }
+        match self.0.backend.checkpoint() {
+            Err(error) if is_full(&error) => Ok(()),
+            done => done,
+        }
+    }
+
     /// Bytes of the storage, for as long as anybody cares.
     pub(crate) fn size(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.0.len)
     }
 
-    fn journal(&self) -> MutexGuard<'_, VecDeque<Held>> {
-        self.0.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Held>> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn holding(&self) -> bool {
@@ -253,7 +267,7 @@ impl HoldBack {
         if there > 0 {
             self.0.backend.read(offset, &mut out[..index(there)])?;
         }
-        for held in self.journal().iter() {
+        for held in self.waiting().iter() {
             match held {
                 Held::SetLen(len) => {
                     let kept = len.saturating_sub(offset).min(out.len() as u64);
@@ -301,7 +315,7 @@ impl StorageBackend for HoldBack {
             return Ok(());
         }
         if self.holding() {
-            self.journal().push_back(Held::SetLen(len));
+            self.waiting().push_back(Held::SetLen(len));
         } else {
             match self.0.backend.set_len(len) {
                 Err(error) if is_full(&error) => self.fill(Held::SetLen(len)),
@@ -312,16 +326,22 @@ impl StorageBackend for HoldBack {
         Ok(())
     }
 
-    /// Never full: a disk that finds that out only now has lost what it had taken.
     fn sync_data(&self) -> io::Result<()> {
         if self.is_over() {
             return Ok(());
         }
         if self.holding() {
-            self.journal().push_back(Held::Sync);
+            self.waiting().push_back(Held::Sync);
             return Ok(());
         }
-        self.0.backend.sync_data()
+        match self.0.backend.sync_data() {
+            // The journal has no room for this commit, and still has all before it.
+            Err(error) if is_full(&error) => {
+                self.fill(Held::Sync);
+                Ok(())
+            }
+            done => done,
+        }
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
@@ -329,7 +349,7 @@ impl StorageBackend for HoldBack {
             return Ok(());
         }
         if self.holding() {
-            self.journal().push_back(Held::Write(offset, data.to_vec()));
+            self.waiting().push_back(Held::Write(offset, data.to_vec()));
             return Ok(());
         }
         match self.0.backend.write(offset, data) {

@@ -22,6 +22,7 @@ pub mod followed;
 mod held;
 mod inboxes;
 pub mod inherited;
+mod journal;
 pub mod limits;
 pub mod owned;
 mod panics;

@@ -2,6 +2,16 @@
 
 /// redb's page cache for the file. redb's own default is 1 GiB a database.
 pub const CACHE_BYTES: usize = 32 * 1024 * 1024;
+/// The journal of a node's file. Its pages are in memory until they are in their places, so this bounds that memory, too. As long as
+/// one of a hundred commits has to wait for a checkpoint, people see it.
+pub const JOURNAL_BYTES: u64 = 16 * 1024 * 1024;
+/// Bytes of it that are made ready when the file is made, and with each checkpoint: a node that says little needs no more.
+pub const JOURNAL_STEP_BYTES: u64 = 1024 * 1024;
+/// A commit of more bytes is written to its places at once: where so much is to be written, a sync more does not count, and writing
+/// it twice does.
+pub const JOURNAL_RECORD_BYTES_MAX: u64 = 384 * 1024;
+/// Bytes of pages that follow each other that are written at once.
+pub const JOURNAL_WRITE_BYTES: usize = 128 * 1024;
 /// redb's page cache for ephemeral rooms: the pages themselves are memory already.
 pub const MEMORY_CACHE_BYTES: usize = 4 * 1024 * 1024;
 /// Rows looked at within one snapshot by scans that may go on for long: a snapshot that lives pins

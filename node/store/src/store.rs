@@ -25,6 +25,7 @@ use crate::{
     error::{CommitError, OpenError, ReadError},
     followed,
     held::{HoldBack, is_full},
+    journal::{Journal, Room},
     limits::{CACHE_BYTES, DEDUP_PRUNE_EVERY, MEMORY_CACHE_BYTES},
     panics::caught,
     plan::{Keep, Plan, Rows, Seat, Seats},
@@ -78,7 +79,7 @@ impl Store {
         let backend = open_file(&file)
             .and_then(|file| FileBackend::new(file).map_err(io::Error::other))
             .map_err(|source| refused(&file, source))?;
-        Self::with(backend, dir, file)
+        Self::with(Journal::on(backend, Room::FILE), dir, file)
     }
 
     /// Opens or makes a store on any backend.
@@ -87,12 +88,13 @@ impl Store {
     ///
     /// See [`OpenError`]. A backend that is refused is not written to.
     pub fn on(backend: impl StorageBackend) -> Result<Store, OpenError> {
-        Self::with(backend, Path::new("<backend>"), PathBuf::from("<backend>"))
+        let journal = Journal::on(backend, Room::SMALL);
+        Self::with(journal, Path::new("<backend>"), PathBuf::from("<backend>"))
     }
 
-    fn with(backend: impl StorageBackend, dir: &Path, file: PathBuf) -> Result<Store, OpenError> {
+    fn with(journal: Journal, dir: &Path, file: PathBuf) -> Result<Store, OpenError> {
         let failed = |source| refused(&file, source);
-        let backend = HoldBack::new(backend);
+        let backend = HoldBack::new(journal);
         // redb answers some damage with a panic. Nothing that it has in hand is used afterwards.
         let look = || inspect(backend.clone(), dir, &file);
         let Opened { disk, seats, changed, repaired } = caught(look).unwrap_or_else(|_| {
@@ -223,6 +225,7 @@ impl Store {
             return Err(CommitError::Full);
         }
         settled?;
+        self.backend.checkpoint().map_err(|error| storage(redb::Error::Io(error)))?;
         self.unsettled = false;
         Ok(())
     }
@@ -325,8 +328,8 @@ fn held(dir: &Path) -> Result<(Database, HoldBack), OpenError> {
     let file = dir.join(FILE_NAME);
     let failed = |source| refused(&file, source);
     let open = OpenOptions::new().read(true).write(true).open(&file).map_err(failed)?;
-    let backend =
-        HoldBack::new(FileBackend::new(open).map_err(|error| failed(io::Error::other(error)))?);
+    let backend = FileBackend::new(open).map_err(|error| failed(io::Error::other(error)))?;
+    let backend = HoldBack::new(Journal::on(backend, Room::FILE));
     let look = || inspect(backend.clone(), dir, &file);
     let opened = caught(look).unwrap_or_else(|_| {
         let why = "its pages contradict each other".to_owned();

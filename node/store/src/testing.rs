@@ -2,13 +2,20 @@
 //! calls give the same bytes.
 
 use std::{
-    fmt, io,
+    fmt,
+    fs::OpenOptions,
+    io,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use redb::StorageBackend;
+use redb::{Database, StorageBackend, backends::FileBackend};
 
-use crate::{error::CommitError, store::Store};
+use crate::{
+    error::CommitError,
+    journal::{Journal, Room},
+    store::Store,
+};
 
 /// What a disk writes in one piece or not at all.
 const SECTOR_BYTES: u64 = 512;
@@ -32,6 +39,17 @@ pub fn put_off_syncs(store: &mut Store, later: bool) -> Result<(), CommitError> 
 /// See [`CommitError`].
 pub fn sync(store: &mut Store) -> Result<(), CommitError> {
     store.sync()
+}
+
+/// The database in a store's file that is not open, to be looked at or damaged.
+///
+/// # Errors
+///
+/// Those of redb.
+pub fn database(file: &Path) -> Result<Database, redb::Error> {
+    let file = OpenOptions::new().read(true).write(true).open(file).map_err(redb::Error::Io)?;
+    let journal = Journal::on(FileBackend::new(file)?, Room::FILE);
+    Ok(Database::builder().create_with_backend(journal)?)
 }
 
 /// What becomes of writes that were not synced when the machine goes down.

@@ -60,7 +60,7 @@ fn stopped() -> Stopped {
 }
 
 fn database(dir: &Path) -> Database {
-    Database::open(dir.join(FILE_NAME)).unwrap()
+    store::testing::database(&dir.join(FILE_NAME)).unwrap()
 }
 
 impl Stopped {

@@ -10,10 +10,14 @@ use crate::rows::*;
 fn directory() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(dir.path()).unwrap();
+    fill(&mut store);
+    dir
+}
+
+fn fill(store: &mut Store) {
     for seq in 1..=200 {
         store.commit(&message(ROOM, seq)).unwrap();
     }
-    dir
 }
 
 /// Opens, expects a refusal, and that the file did not change.
@@ -33,7 +37,7 @@ fn a_store_lasts_and_its_file_is_private() {
         200
     );
     let metadata = fs::metadata(dir.path().join(FILE_NAME)).unwrap();
-    assert_eq!(store.reader().size_bytes(), metadata.len());
+    assert_eq!(store.reader().size_bytes() + store::limits::JOURNAL_BYTES, metadata.len());
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -58,16 +62,16 @@ fn a_directory_is_one_stores_only() {
 
 #[test]
 fn another_layout_is_refused_and_left_alone() {
-    let newer = of_layout(12);
-    assert!(matches!(newer, OpenError::Newer { found: 12, known: 11, .. }), "{newer}");
-    let older = of_layout(10);
-    assert!(matches!(older, OpenError::Older { found: 10, known: 11, .. }), "{older}");
+    let newer = of_layout(13);
+    assert!(matches!(newer, OpenError::Newer { found: 13, known: 12, .. }), "{newer}");
+    let older = of_layout(11);
+    assert!(matches!(older, OpenError::Older { found: 11, known: 12, .. }), "{older}");
 }
 
 fn of_layout(layout: u64) -> OpenError {
     let dir = directory();
     let meta: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-    let db = Database::open(dir.path().join(FILE_NAME)).unwrap();
+    let db = store::testing::database(&dir.path().join(FILE_NAME)).unwrap();
     let write = db.begin_write().unwrap();
     write.open_table(meta).unwrap().insert("layout", layout).unwrap();
     write.commit().unwrap();
@@ -101,7 +105,8 @@ fn damage_is_refused_and_left_alone() {
         check(good[..len].to_vec());
     }
     check(b"#!/bin/sh\n".repeat(1_000));
-    for range in [0..64, 0..4_096, 64..320] {
+    let start = usize::try_from(store::limits::JOURNAL_BYTES).unwrap();
+    for range in [0..64, 16..17, 0..4_096, start..start + 4_096, start + 64..start + 320] {
         let mut bad = good.clone();
         bad[range].fill(0xa5);
         check(bad);
@@ -120,8 +125,11 @@ fn a_missing_directory_is_named() {
 /// Damage anywhere is either found, and then nothing is written, or does not matter to opening.
 #[test]
 fn no_damage_makes_opening_panic() {
-    let dir = directory();
-    let good = fs::read(dir.path().join(FILE_NAME)).unwrap();
+    let disk = CrashingBackend::new(0);
+    let mut store = Store::on(disk.clone()).unwrap();
+    fill(&mut store);
+    drop(store);
+    let good = disk.image();
     let mut refusals = 0;
     for page in 0..good.len() / 4_096 {
         let mut bad = good.clone();
