@@ -302,6 +302,8 @@ pub const ANNOUNCE_ROOMS_MAX: usize = 1_000;
 /// News of rooms that a dialect without seats has not heard yet: of a few thousand messages, and of some hundred tasks that
 /// change at once.
 pub const OVERHEARD_MAX: usize = 4_096;
+/// Changed profiles of which a dialect has not heard yet: some hundred agents that come to a mesh at once.
+pub const DESCRIBED_MAX: usize = 1_024;
 /// Events of one room that a dialect has not heard yet which listens for those who look on: a second of a very busy room.
 pub const LOOKED_ON_MAX: usize = 1_024;
 

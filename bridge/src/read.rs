@@ -66,7 +66,7 @@ use callbacks::Callbacks;
 use hosts::Hosts;
 use signups::Signups;
 
-pub use crate::delivery::hub::{Notified, Onlooker, Overheard, Pieces, Watch, kind_of};
+pub use crate::delivery::hub::{Described, Notified, Onlooker, Overheard, Pieces, Watch, kind_of};
 pub use callbacks::{Callback, CallbackError};
 pub use credentials::Credential;
 
@@ -438,6 +438,12 @@ impl Desk {
     #[must_use]
     pub fn overhear(&self) -> tokio::sync::broadcast::Receiver<Arc<Overheard>> {
         self.office.hub.overhear()
+    }
+
+    /// News of what records say of agents of the mesh, whoever may want to know it, from now on.
+    #[must_use]
+    pub fn hear_of_agents(&self) -> tokio::sync::broadcast::Receiver<Described> {
+        self.office.hub.hear_of_agents()
     }
 
     /// Looks at a room that the visitor may read, without a seat in it, from now on.

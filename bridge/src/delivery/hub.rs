@@ -73,7 +73,7 @@ use watches::Watches;
 
 pub use mail::{Notified, Way};
 pub use onlookers::Onlooker;
-pub use overheard::Overheard;
+pub use overheard::{Described, Overheard};
 pub(crate) use places::Beside;
 pub use streams::{Pieces, kind_of};
 pub use watches::Watch;
@@ -204,6 +204,7 @@ impl Hub {
                 links.iter().flatten().for_each(|link| self.unseat(link, room));
             }
             AgentEvent::Mail { agent } => self.watches.ring(&Watched::Inbox(agent)),
+            AgentEvent::Recorded { agent, notes } => self.described(agent, notes),
             AgentEvent::Scheduled(news) => self.scheduled.tell(news),
             AgentEvent::KeyInvalid { key } => {
                 self.keys_ended.fetch_add(1, Ordering::SeqCst);

@@ -59,7 +59,8 @@ fn is_news(event: &RoomEvent) -> bool {
         | RoomEvent::Presence(_)
         | RoomEvent::OnceLost(_)
         | RoomEvent::ApprovalAsked(_)
-        | RoomEvent::ApprovalDecided(_) => false,
+        | RoomEvent::ApprovalDecided(_)
+        | RoomEvent::Recorded(_) => false,
     }
 }
 
@@ -135,6 +136,7 @@ impl Hub {
                 self.destroyed(room, access);
                 self.book.destroyed(room);
             }
+            RoomEvent::Recorded(notes) => self.overheard(room, &Event::Recorded { room, notes }),
             RoomEvent::VoteOpened(view) => self.notice(room, Event::VoteOpened(view)),
             RoomEvent::VoteEnded(result) => self.notice(room, Event::VoteEnded(result)),
             RoomEvent::ElectionStarted { candidates, by } => {

@@ -16,7 +16,7 @@ use crate::{
     approvals,
     members::{self, is_told},
     names::user_of,
-    said,
+    records, said,
     shared::Shared,
     times,
 };
@@ -24,13 +24,19 @@ use crate::{
 /// Hears all that happens to tasks and approvals at this node, as long as the dialect is there.
 pub(crate) fn listen(shared: &Arc<Shared>) {
     let mut heard = shared.desk.overhear();
+    let records = records::listen(shared);
     let shared: Weak<Shared> = Arc::downgrade(shared);
     drop(tokio::spawn(async move {
         loop {
             match heard.recv().await {
                 Ok(news) => {
                     let Some(shared) = shared.upgrade() else { return };
-                    tell(&shared, &news);
+                    if matches!(news.event, Event::Recorded { .. }) {
+                        // More has changed at once than is read: those who are told look again some time.
+                        drop(records.try_send(news));
+                    } else {
+                        tell(&shared, &news);
+                    }
                 }
                 // More happened at once than is kept for those who hear it.
                 Err(RecvError::Lagged(_)) => {}
