@@ -15,9 +15,9 @@ mod job;
 mod keeper;
 pub(crate) mod news;
 pub mod plan;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 #[cfg(test)]
 mod worlds;
 

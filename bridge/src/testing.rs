@@ -605,7 +605,8 @@ impl Reads for Fake {
         let found = found.filter(|record| record.id.0.starts_with(&first));
         let found = WantedJobs::read(at, found, &keys, secret().mesh_id());
         drop((places, records));
-        let gate = self.knobs.gate.lock().unwrap().take_if(|_| matches!(wanted, WantedJobs::One(_)));
+        let gate =
+            self.knobs.gate.lock().unwrap().take_if(|_| matches!(wanted, WantedJobs::One(_)));
         if let Some(gate) = gate {
             gate.came.send(()).unwrap();
             gate.opens.recv().unwrap();

@@ -137,11 +137,8 @@ pub fn read<'r>(
         .into_iter()
         .filter(|record| record.collection == COLLECTION.number && record.space == at.space);
     let shown = showing(of_kind, &[key].into(), mesh).into_iter();
-    let fact = |said: FactRecord| ThreadFact {
-        thread: said.thread,
-        name: said.name,
-        value: said.value,
-    };
+    let fact =
+        |said: FactRecord| ThreadFact { thread: said.thread, name: said.name, value: said.value };
     shown.filter_map(|record| said(at, record).map(fact)).collect()
 }
 

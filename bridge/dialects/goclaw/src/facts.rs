@@ -51,7 +51,9 @@ impl Facts {
         };
         let pairs = facts(self).into_iter().zip(facts(now));
         let changed = pairs.filter(|((_, before), (_, after))| before != after);
-        changed.map(|(_, (name, after))| (name.to_owned(), after.or_else(|| Some(none())))).collect()
+        changed
+            .map(|(_, (name, after))| (name.to_owned(), after.or_else(|| Some(none()))))
+            .collect()
     }
 
     /// One fact. Another key of the same key's holders may have written something else than this dialect does: it is left out.

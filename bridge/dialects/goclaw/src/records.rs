@@ -76,9 +76,8 @@ fn team_field(note: &RoomNote) -> Option<String> {
 async fn of_team(shared: &Shared, news: &Overheard, notes: &[RoomNote]) {
     let changes: Vec<String> = notes.iter().filter_map(team_field).collect();
     let (facts, list) = (&news.facts, &news.facts.on_record);
-    let hears = |client: &crate::caller::Caller| {
-        is_told(client, |key| facts.readable_by(key, None), list)
-    };
+    let hears =
+        |client: &crate::caller::Caller| is_told(client, |key| facts.readable_by(key, None), list);
     let clients = shared.clients();
     let Some(reader) = clients.iter().find(|client| hears(&client.caller)) else { return };
     if changes.is_empty() {
