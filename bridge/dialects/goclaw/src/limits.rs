@@ -39,6 +39,8 @@ pub const SUBJECT_CHARS_MAX: usize = 500;
 pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
 /// Changes of teams and sessions that are still to be read before they are told: each is some reads. Of more the newest are not told.
 pub const RECORDS_WAITING_MAX: usize = 256;
+/// Connections that `health` lists.
+pub const CLIENTS_LISTED_MAX: usize = 1_000;
 /// Tasks that one request deletes: each is a write.
 pub const DELETED_AT_ONCE_MAX: usize = 200;
 /// Delegations that are listed: of more the newest.
