@@ -636,6 +636,10 @@ impl Reads for Fake {
         Ok(followed::record(&self.records.lock().unwrap(), get))
     }
 
+    fn speaks_for(&self, key: KeyPrint, agent: &str) -> bool {
+        self.proofs.owns(key, agent) && !self.proofs.is_retired(agent)
+    }
+
     fn records(&self, list: &ListRecords) -> Result<RecordPage, ReadError> {
         Ok(followed::page(&self.records.lock().unwrap(), list))
     }

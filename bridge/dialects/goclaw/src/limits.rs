@@ -177,10 +177,6 @@ pub const USAGE_ROWS_MAX: u64 = 1_000;
 pub const INSTANCE_NAME_BYTES_MAX: usize = 128;
 /// An agent's id that is made of its name.
 pub const SLUG_BYTES_MAX: usize = 64;
-/// Records of profiles that are read at once, and how often: those of one key are at most four thousand.
-pub const PROFILE_ROWS: usize = 500;
-/// See [`PROFILE_ROWS`].
-pub const PROFILE_PAGES_MAX: usize = 8;
 /// The body of a request over HTTP: as long as a message over a socket.
 pub const BODY_BYTES_MAX: usize = 512 * 1024;
 /// A part of a path, or a value of a query, when it is decoded.
