@@ -14,6 +14,8 @@ use tokio::sync::broadcast::error::RecvError;
 use super::rows::{actor_type, status_of};
 use crate::{
     approvals,
+    caller::Caller,
+    delegations,
     members::{self, is_told},
     names::user_of,
     records, said,
@@ -58,11 +60,15 @@ fn tell(shared: &Shared, news: &Overheard) {
     } else {
         return members::tell(shared, news);
     };
+    // Of the other key's room nothing is said, and of a direct room nobody is told here.
+    let hears = |client: &Caller| {
+        is_told(client, |key| news.facts.readable_by(key, None), &news.facts.on_record)
+    };
     for (what, payload) in events {
-        // Of the other key's room nothing is said, and of a direct room nobody is told here.
-        shared.tell(&format!("team.task.{what}"), &payload, |client| {
-            is_told(client, |key| news.facts.readable_by(key, None), &news.facts.on_record)
-        });
+        shared.tell(&format!("team.task.{what}"), &payload, hears);
+    }
+    if let Some((name, payload)) = delegations::event(&news.event) {
+        shared.tell(name, &payload, hears);
     }
 }
 
