@@ -64,9 +64,9 @@ fn clients(caller: &Caller) -> Vec<Value> {
     });
     let agents = caller.shared.desk.connected_here(&caller.holder, CLIENTS_LISTED_MAX);
     let agents = agents.iter().map(|link| {
-        let dialect = link.dialect.unwrap_or_default();
+        let dialect = link.dialect.unwrap_or_default().to_lowercase();
         let id = format!("{dialect}-{}", link.id);
-        (link.since_ms, row(id, link.address, (&link.agent, "agent"), dialect))
+        (link.since_ms, row(id, link.address, (&link.agent, "agent"), &dialect))
     });
     let rows = people.chain(agents).take(CLIENTS_LISTED_MAX).map(|(since_ms, mut row)| {
         row["connectedAt"] = json!(times::text(since_ms));

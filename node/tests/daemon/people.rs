@@ -1,0 +1,233 @@
+//! People at two nodes, by GoClaw: what happens at one is told at the other, whatever dialect it happens in.
+
+use serde_json::{Value, json};
+
+use crate::{
+    goclaw::{Recorder, agent, come, heard, keyed, mint},
+    harness::{Agent, Daemon, temp, until},
+};
+
+/// So often is asked for a whole stream: the first pieces may be said before the agent's node knows that somebody waits.
+const TRIES: usize = 50;
+
+/// Two nodes of a mesh, a key for people and one for agents; Bob, an agent with ClawChat, at the second.
+struct Two {
+    first: Daemon,
+    second: Daemon,
+    people: String,
+    bob: Agent,
+}
+
+impl Two {
+    fn at(dirs: &[tempfile::TempDir; 2]) -> Two {
+        let first = keyed(dirs[0].path(), &["--name", "first"]);
+        let join = ["--name", "second", "--join", first.text("ticket")];
+        let second = keyed(dirs[1].path(), &join);
+        second.until_connected();
+        let (people, agents) = (mint(&first, &["--scopes", "admin"]), mint(&first, &[]));
+        let bob = agent(&second, &agents, "bob");
+        Two { first, second, people, bob }
+    }
+
+    /// Ada, at the first node, who knows Bob.
+    fn ada(&self) -> Recorder {
+        let mut ada = come(&self.first, &self.people, "ada");
+        until("Bob is known where Ada is", || row_of(&mut ada, "bob").is_some());
+        ada
+    }
+}
+
+fn row_of(client: &mut Recorder, id: &str) -> Option<Value> {
+    let list = client.gets_in_time("agents.list", &json!({}));
+    list["agents"].as_array().unwrap().iter().find(|row| row["id"] == id).cloned()
+}
+
+#[test]
+fn what_is_changed_at_one_node_is_told_at_the_other_whatever_the_dialect() {
+    let dirs = [temp(), temp()];
+    let mut two = Two::at(&dirs);
+    let (mut ada, mut eve) = (two.ada(), come(&two.second, &two.people, "eve"));
+
+    // A profile, over ClawChat.
+    two.bob.call("set_profile", json!({"name": "Bobby", "emoji": "🐑"})).unwrap();
+    let told = ada.told("agent.updated");
+    let expect = json!({
+        "agentId": "bob", "agent_key": "bob", "name": "Bobby", "changes": ["name", "emoji"],
+    });
+    assert_eq!(told, expect);
+    assert_eq!(eve.told("agent.updated"), expect);
+
+    // A room, over ClawChat.
+    let new = json!({"name": "deck", "public": true});
+    let room = two.bob.call("create_room", new).unwrap()["room_id"].clone();
+    assert_eq!(ada.told("team.created")["team_id"], room);
+    two.bob.call("set_room", json!({"room_id": room, "title": "The deck"})).unwrap();
+    for client in [&mut ada, &mut eve] {
+        let told = client.told("team.updated");
+        assert_eq!(
+            (&told["team_id"], &told["team_name"], &told["changes"]),
+            (&room, &json!("The deck"), &json!(["name"]))
+        );
+    }
+
+    // A session, by its user: an administrator of the key hears of it at the other node.
+    let key = "agent:bob:ws:direct:one";
+    ada.gets("chat.inject", &json!({"sessionKey": key, "message": "note"}));
+    until("the session is there, too", || {
+        eve.gets_in_time("sessions.list", &json!({}))["total"] == 1
+    });
+    ada.gets("sessions.patch", &json!({"key": key, "label": "Sheep"}));
+    let expect = json!({"sessionKey": key, "label": "Sheep", "userId": "ada"});
+    assert_eq!(ada.told("session.updated"), expect);
+    assert_eq!(eve.told("session.updated"), expect);
+
+    // An agent goes, and stays listed for its profile.
+    drop(two.bob);
+    until("Bob is away", || row_of(&mut ada, "bob").is_some_and(|row| row["online"] == false));
+    let row = row_of(&mut ada, "bob").unwrap();
+    assert_eq!((&row["status"], &row["name"]), (&json!("offline"), &json!("Bobby")));
+}
+
+#[test]
+fn a_node_says_who_is_connected_since_when_links_are_up_and_when_it_is_alone() {
+    let dirs = [temp(), temp()];
+    let two = Two::at(&dirs);
+    let own = std::fs::read_to_string(dirs[1].path().join("auth.key")).unwrap();
+    let mut owner = come(&two.second, own.trim(), "op");
+    let mut eve = come(&two.second, &two.people, "eve");
+    let who = |health: &Value| -> Vec<(String, String)> {
+        let rows = health["clients"].as_array().unwrap().iter();
+        let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
+        rows.map(|row| (text(row, "userId"), text(row, "dialect"))).collect()
+    };
+    let named = |user: &str, dialect: &str| (user.to_owned(), dialect.to_owned());
+    let (op, her, bob) = (named("op", "goclaw"), named("eve", "goclaw"), named("bob", "clawchat"));
+    let mut health = Value::Null;
+    until("the link is known to the checkup", || {
+        health = owner.gets_in_time("health", &json!({}));
+        health["peers"][0]["since"].is_string()
+    });
+    assert_eq!(who(&health), [op, her.clone(), bob]);
+    assert_eq!((&health["status"], &health["database"]), (&json!("ok"), &json!("ok")));
+    assert_eq!(
+        (&health["peers"][0]["node"], &health["peers"][0]["connected"]),
+        (&json!("first"), &json!(true))
+    );
+    let health = eve.gets("health", &json!({}));
+    assert_eq!(who(&health), [her], "of its key");
+    assert!(health["peers"][0]["since"].is_string(), "{health}");
+
+    two.first.kill();
+    let told = eve.told("health");
+    assert_eq!(told, json!({"status": "degraded"}));
+    let health = eve.gets("health", &json!({}));
+    assert_eq!((&health["status"], &health["database"]), (&json!("degraded"), &json!("ok")));
+    assert!(health["peers"][0]["since"].is_null(), "{health}");
+}
+
+#[test]
+fn a_code_of_one_node_is_none_at_another() {
+    let dirs = [temp(), temp()];
+    let two = Two::at(&dirs);
+    let (mut ada, mut eve) = (two.ada(), come(&two.second, &two.people, "eve"));
+    let mut device = Recorder::connect(&two.first);
+    device.begin("connect", &json!({}));
+    let pending = device.hear()["payload"].take();
+    assert_eq!(pending["status"], "pending_pairing");
+    let code = json!({"code": pending["pairing_code"]});
+    for method in ["device.pair.approve", "device.pair.deny"] {
+        assert_eq!(eve.refused(method, &code)["code"], "NOT_FOUND", "{method}");
+    }
+    ada.gets("device.pair.approve", &code);
+    // Nor is the id that it was given.
+    let mut elsewhere = Recorder::connect(&two.second);
+    elsewhere.begin("connect", &json!({"sender_id": pending["sender_id"]}));
+    assert_eq!(elsewhere.hear()["payload"]["status"], "pending_pairing");
+    let mut device = Recorder::connect(&two.first);
+    let shown = json!({"sender_id": pending["sender_id"]});
+    assert_eq!(device.gets("connect", &shown)["role"], "operator");
+}
+
+/// Asks for an answer in pieces, of which the agent says some: the chunks that were told before the answer, and the answer.
+fn streamed(
+    ada: &mut Recorder,
+    bob: &mut Agent,
+    text: &str,
+    pieces: &[&str],
+) -> (Vec<String>, Value) {
+    let params = json!({"agentId": "bob", "message": text, "stream": true});
+    let id = ada.begin("chat.send", &params);
+    let (room, asked) = heard(bob, text);
+    let to = &asked["message_id"];
+    for piece in pieces {
+        let piece = json!({
+            "room_id": room, "stream_id": text, "kind": "chunk", "content": piece, "reply_to": to,
+        });
+        bob.call("stream", piece).unwrap();
+    }
+    let usage = json!({"prompt_tokens": 3, "completion_tokens": 4});
+    let reply = json!({
+        "room_id": room, "content": "one two three", "reply_to": to, "metadata": {"usage": usage},
+    });
+    bob.call("send_message", reply).unwrap();
+    let answer = ada.answer(&id, "chat.send").unwrap();
+    let mut chunks = Vec::new();
+    loop {
+        let event = ada.told("agent");
+        if event["runId"] != answer["runId"] {
+            continue;
+        }
+        match event["type"].as_str().unwrap() {
+            "chunk" => chunks.push(event["payload"]["content"].as_str().unwrap().to_owned()),
+            "run.completed" => return (chunks, answer),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn pieces_of_another_node_come_in_order_and_one_that_is_lost_changes_nothing() {
+    let dirs = [temp(), temp()];
+    let mut two = Two::at(&dirs);
+    let mut ada = two.ada();
+    let whole = ["one ", "two ", "three"];
+    let all = (0..TRIES).any(|nth| {
+        let (chunks, answer) = streamed(&mut ada, &mut two.bob, &format!("whole {nth}"), &whole);
+        assert_eq!(answer["content"], "one two three");
+        assert_eq!(chunks.concat(), "one two three", "what was not heard comes at the end");
+        chunks == whole
+    });
+    assert!(all, "three pieces, in order");
+    let (_, answer) = streamed(&mut ada, &mut two.bob, "lost", &["one ", "three"]);
+    assert_eq!(answer["content"], "one two three");
+}
+
+#[test]
+fn usage_that_an_agent_reports_and_its_failures_are_the_same_at_two_nodes() {
+    let dirs = [temp(), temp()];
+    let mut two = Two::at(&dirs);
+    let (mut ada, mut there) = (two.ada(), come(&two.second, &two.people, "ada"));
+    let (_, answer) = streamed(&mut ada, &mut two.bob, "hi", &[]);
+    assert_eq!(
+        (&answer["usage"]["input_tokens"], &answer["usage"]["output_tokens"]),
+        (&json!(3), &json!(4))
+    );
+    let id = ada.begin("chat.send", &json!({"agentId": "bob", "message": "fail"}));
+    let (room, asked) = heard(&mut two.bob, "fail");
+    let reply = json!({
+        "room_id": room, "content": "no", "reply_to": asked["message_id"],
+        "metadata": {"error": "out of wool"},
+    });
+    two.bob.call("send_message", reply).unwrap();
+    let error = ada.answer(&id, "chat.send").unwrap_err();
+    assert_eq!((&error["code"], &error["message"]), (&json!("INTERNAL"), &json!("out of wool")));
+    for client in [&mut ada, &mut there] {
+        until("the usage is known there", || {
+            client.gets_in_time("usage.get", &json!({}))["total"] == 1
+        });
+        let record = client.gets("usage.get", &json!({}))["records"][0].clone();
+        assert_eq!((&record["agentId"], &record["totalTokens"]), (&json!("bob"), &json!(7)));
+        let summary = client.gets("usage.summary", &json!({}))["byAgent"]["bob"].clone();
+        assert_eq!((&summary["inputTokens"], &summary["outputTokens"]), (&json!(3), &json!(4)));
+    }
+}
