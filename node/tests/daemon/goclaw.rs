@@ -239,7 +239,9 @@ impl Recorder {
 
     fn note(&mut self, event: Value) {
         let name = event["event"].as_str().unwrap();
-        assert!(EVENTS.contains(&name) || name.starts_with("team."), "{event}");
+        let known = ["team.", "exec.approval.", "delegation."];
+        let is_known = known.iter().any(|begins| name.starts_with(begins));
+        assert!(EVENTS.contains(&name) || is_known, "{event}");
         assert!(event["payload"].is_object(), "{event}");
         if name == "agent" {
             let fields = ["type", "agentId", "runId", "sessionKey", "channel", "userId", "payload"];
@@ -290,6 +292,12 @@ impl Recorder {
             let event = self.hear();
             self.note(event);
         }
+    }
+
+    /// Whether no event of a name that begins so has come.
+    pub(crate) fn heard_nothing_of(&self, begins: &str) -> bool {
+        let name = |event: &Value| event["event"].as_str().unwrap().to_owned();
+        !self.events.iter().any(|event| name(event).starts_with(begins))
     }
 
     /// Until a run is over.

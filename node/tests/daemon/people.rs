@@ -231,3 +231,78 @@ fn usage_that_an_agent_reports_and_its_failures_are_the_same_at_two_nodes() {
         assert_eq!((&summary["inputTokens"], &summary["outputTokens"]), (&json!(3), &json!(4)));
     }
 }
+
+#[test]
+fn work_at_one_node_is_judged_at_the_other_and_what_is_deleted_is_gone_there() {
+    let dirs = [temp(), temp()];
+    let mut two = Two::at(&dirs);
+    let (mut ada, mut eve) = (two.ada(), come(&two.second, &two.people, "eve"));
+    let mut operator = come(&two.second, &mint(&two.first, &["--scopes", "write"]), "op");
+    two.bob.call("join_room", json!({"room_id": "lobby"})).unwrap();
+    let of = |task: &Value| json!({"teamId": "lobby", "taskId": task});
+    for (verdict, events, status) in [
+        ("teams.tasks.approve", ["approved", "completed"], "completed"),
+        ("teams.tasks.reject", ["rejected", "cancelled"], "cancelled"),
+    ] {
+        let made = json!({"teamId": "lobby", "subject": verdict});
+        let task = ada.gets("teams.tasks.create", &made)["id"].clone();
+        let told = eve.told("team.task.created");
+        assert_eq!((&told["task_id"], &told["actor_type"]), (&task, &json!("human")));
+        assert_eq!(ada.refused(verdict, &of(&task))["code"], "INVALID_REQUEST");
+        assert_eq!(ada.refused("teams.tasks.delete", &of(&task))["code"], "INVALID_REQUEST");
+        until("Bob has the task", || {
+            let claim = json!({"task_id": task, "assignee": "bob", "if_assignee": null, "status": "in_progress"});
+            two.bob.call("update_task", claim).is_ok()
+        });
+        let told = ada.told("team.task.claimed");
+        assert_eq!(
+            (&told["task_id"], &told["actor_id"], &told["actor_type"], &told["status"]),
+            (&task, &json!("bob"), &json!("agent"), &json!("in_progress"))
+        );
+        let review = json!({"task_id": task, "mesh": {"state": "in_review"}});
+        two.bob.call("update_task", review).unwrap();
+        assert_eq!(ada.told("team.task.reviewed")["status"], "in_review");
+        ada.gets(verdict, &of(&task));
+        for event in events {
+            let told = eve.told(&format!("team.task.{event}"));
+            assert_eq!((&told["task_id"], &told["status"]), (&task, &json!(status)));
+        }
+        let there = eve.gets("teams.tasks.get", &of(&task));
+        assert_eq!(there["task"]["status"], status);
+        ada.gets("teams.tasks.delete", &of(&task));
+        assert_eq!(eve.told("team.task.deleted")["task_id"], task);
+        assert_eq!(eve.refused("teams.tasks.get", &of(&task))["code"], "NOT_FOUND");
+    }
+    operator.gets("health", &json!({}));
+    assert!(operator.heard_nothing_of("team.task."), "it is on no list");
+}
+
+#[test]
+fn of_two_people_who_decide_at_two_nodes_one_does() {
+    let dirs = [temp(), temp()];
+    let mut two = Two::at(&dirs);
+    let (mut ada, mut eve) = (two.ada(), come(&two.second, &two.people, "eve"));
+    two.bob.call("join_room", json!({"room_id": "lobby"})).unwrap();
+    for nth in 0..5 {
+        let asks = json!({
+            "room_id": "lobby", "content": "may I?", "metadata": {
+                "kind": "approval_request", "approval": {"command": format!("deploy {nth}")},
+            },
+        });
+        two.bob.call("send_message", asks).unwrap();
+        let pending = [&mut ada, &mut eve].map(|client| client.told("exec.approval.pending"));
+        assert_eq!(pending[0]["id"], pending[1]["id"]);
+        let id = json!({"id": pending[0]["id"]});
+        let methods = ["exec.approval.approve", "exec.approval.deny"];
+        let asked = [ada.begin(methods[0], &id), eve.begin(methods[1], &id)];
+        let answers = [ada.answer(&asked[0], methods[0]), eve.answer(&asked[1], methods[1])];
+        let [by_ada, by_eve] = &answers;
+        assert!(by_ada.is_ok() != by_eve.is_ok(), "one of them: {answers:?}");
+        let late = answers.iter().find_map(|answer| answer.as_ref().err()).unwrap();
+        assert_eq!(late["code"], "NOT_FOUND");
+        let decision = if by_ada.is_ok() { "allow-once" } else { "deny" };
+        for client in [&mut ada, &mut eve] {
+            assert_eq!(client.told("exec.approval.resolved")["decision"], decision);
+        }
+    }
+}
