@@ -294,6 +294,15 @@ impl Recorder {
         }
     }
 
+    /// The code with which the node closes the connection.
+    pub(crate) fn ends(&mut self) -> u16 {
+        loop {
+            if let Message::Close(frame) = self.socket.read().unwrap() {
+                return frame.map_or(0, |frame| frame.code.into());
+            }
+        }
+    }
+
     /// Whether no event of a name that begins so has come.
     pub(crate) fn heard_nothing_of(&self, begins: &str) -> bool {
         let name = |event: &Value| event["event"].as_str().unwrap().to_owned();

@@ -1,5 +1,11 @@
 //! People at two nodes, by GoClaw: what happens at one is told at the other, whatever dialect it happens in.
 
+use std::{
+    collections::BTreeMap,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -305,4 +311,89 @@ fn of_two_people_who_decide_at_two_nodes_one_does() {
             assert_eq!(client.told("exec.approval.resolved")["decision"], decision);
         }
     }
+}
+
+/// The tasks of the lobby as ClawTank lists them over HTTP: titles, and states.
+fn tasks_of_tank(node: &Daemon, key: &str) -> BTreeMap<String, String> {
+    let at = node.text("http").trim_start_matches("http://");
+    let mut io = TcpStream::connect(at).unwrap();
+    let request = format!(
+        "GET /api/rooms/lobby/tasks HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\nauthorization: Bearer {key}\r\n\
+         accept: application/vnd.clawtank+json\r\n\r\n"
+    );
+    io.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    io.read_to_string(&mut answer).unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
+    let rows = body["tasks"].as_array().unwrap_or_else(|| panic!("{body}")).iter();
+    rows.map(|row| (text(row, "title"), text(row, "status"))).collect()
+}
+
+#[test]
+fn each_state_of_a_task_has_its_name_in_three_dialects() {
+    let dirs = [temp(), temp()];
+    let mut two = Two::at(&dirs);
+    let mut ada = two.ada();
+    two.bob.call("join_room", json!({"room_id": "lobby"})).unwrap();
+    // The mesh's state, then ClawChat's name, GoClaw's, and ClawTank's.
+    let states = [
+        ("pending", "pending", "pending", "open"),
+        ("held", "pending", "in_progress", "claimed"),
+        ("in_progress", "in_progress", "in_progress", "in_progress"),
+        ("blocked", "blocked", "blocked", "in_progress"),
+        ("in_review", "in_progress", "in_review", "in_progress"),
+        ("completed", "completed", "completed", "completed"),
+        ("cancelled", "completed", "cancelled", "cancelled"),
+        ("failed", "blocked", "failed", "cancelled"),
+    ];
+    for (state, clawchat, ..) in states {
+        let mut new = json!({"room_id": "lobby", "title": state});
+        if state != "pending" {
+            new["assignee"] = json!("bob");
+        }
+        let task = two.bob.call("assign_task", new).unwrap()["task_id"].clone();
+        if !["pending", "held"].contains(&state) {
+            let begins = json!({"task_id": task, "status": "in_progress"});
+            two.bob.call("update_task", begins).unwrap();
+            let becomes = json!({"task_id": task, "mesh": {"state": state}});
+            two.bob.call("update_task", becomes).unwrap();
+        }
+        let get = json!({"room_id": "lobby", "task_id": task});
+        let shown = two.bob.call("get_task", get).unwrap();
+        assert_eq!(shown["task"]["status"], clawchat, "{state}: {shown}");
+    }
+    let list = json!({"teamId": "lobby", "status": "all"});
+    until("all are at the other node", || {
+        let listed = ada.gets_in_time("teams.tasks.list", &list);
+        let rows = listed["tasks"].as_array().unwrap().iter();
+        let found: BTreeMap<&str, &str> = rows
+            .map(|row| (row["subject"].as_str().unwrap(), row["status"].as_str().unwrap()))
+            .collect();
+        states.iter().all(|(state, _, goclaw, _)| found.get(state) == Some(goclaw))
+    });
+    let tank = tasks_of_tank(&two.first, &two.people);
+    for (state, _, _, clawtank) in states {
+        assert_eq!(tank.get(state).map(String::as_str), Some(clawtank), "{state} of {tank:?}");
+    }
+}
+
+#[test]
+fn a_key_that_expires_ends_its_connections_and_opens_none() {
+    let dir = temp();
+    let node = keyed(dir.path(), &[]);
+    let own = std::fs::read_to_string(dir.path().join("auth.key")).unwrap();
+    let mut owner = come(&node, own.trim(), "op");
+    let new = json!({"name": "short", "scopes": ["operator.write"], "expires_in": 3});
+    let key = owner.gets("api_keys.create", &new)["key"].as_str().unwrap().to_owned();
+    let mut client = come(&node, &key, "ada");
+    until("it has expired", || {
+        let id = client.begin("health", &json!({}));
+        client.answer(&id, "health").is_err_and(|error| error["code"] == "UNAUTHORIZED")
+    });
+    assert_eq!(client.ends(), 1008);
+    let mut late = Recorder::connect(&node);
+    let shown = json!({"token": key, "user_id": "ada"});
+    assert_eq!(late.refused("connect", &shown)["code"], "UNAUTHORIZED");
 }

@@ -120,8 +120,7 @@ impl Hub {
                 self.everybody(room, Event::Fate { room, request, to, now });
             }
             RoomEvent::OnceLost(lost) => {
-                let agent = lost.agent.clone();
-                self.agent_alone(&agent, Event::OnceLost { room, lost });
+                self.agent_alone(&lost.agent.clone(), Event::OnceLost { room, lost });
             }
             RoomEvent::ApprovalAsked(view) => self.task(room, Event::ApprovalAsked(view)),
             RoomEvent::ApprovalDecided(view) => {
