@@ -1,6 +1,6 @@
 //! The seam to the rest of a node: questions to the mesh, reads of the store.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use mesh::{
     Proof,
@@ -12,14 +12,14 @@ use mesh::{
     },
     chronicle::Position,
     name::{
-        id::{KeyPrint, LocalRef, LogId, MessageId, NodeId, RoomId},
+        id::{AgentId, KeyPrint, LocalRef, LogId, MessageId, NodeId, RoomId},
         number::Number,
     },
     records::{
         agent_files::AgentFile,
         details::Details,
         files::{FileView, ReplacedFile},
-        profile::Profile,
+        profile::{self, Profile},
         schedules::{JobView, RunView, WantedJobs, WantedRuns},
         threads::ThreadFact,
     },
@@ -217,6 +217,32 @@ pub trait Reads: Send + Sync + 'static {
 
     /// A record of an account, or its deletion.
     fn record(&self, get: &GetRecord) -> Result<Option<RecordView>, ReadError>;
+
+    /// Whether a key's word about an agent shows: it owns the id, and has not retired the agent.
+    fn speaks_for(&self, key: KeyPrint, agent: &str) -> bool;
+
+    /// Agents that have a profile, attached or not: of very many some.
+    fn described(&self, limit: usize) -> Result<BTreeSet<AgentId>, ReadError> {
+        let (mut found, mut after) = (BTreeSet::new(), None);
+        for _ in 0..limits::DESCRIBED_PAGES_MAX {
+            let (owner, first, limit_rows) = (None, Vec::new(), limits::DESCRIBED_ROWS);
+            let collection = profile::COLLECTION.number;
+            let list = ListRecords { collection, owner, first, after, limit: limit_rows };
+            let page = self.records(&list)?;
+            for record in &page.records {
+                let agent = record.body.as_deref().and_then(profile::agent_of);
+                found.extend(agent.filter(|agent| self.speaks_for(record.owner, agent)));
+                if found.len() >= limit {
+                    return Ok(found);
+                }
+            }
+            after = page.records.last().map(|record| (record.id, record.owner));
+            if !page.more {
+                break;
+            }
+        }
+        Ok(found)
+    }
 
     /// Records of accounts, by id.
     fn records(&self, list: &ListRecords) -> Result<RecordPage, ReadError>;

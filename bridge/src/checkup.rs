@@ -45,6 +45,8 @@ pub struct Check {
 /// What this node knows of another one by their link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PeerFacts {
+    /// There has been a link for so long, be it through another node.
+    pub up_ms: Option<u64>,
     /// A question and its answer take so long.
     pub rtt_ms: Option<f64>,
     /// Its clock is so far ahead of this one's.

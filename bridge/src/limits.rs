@@ -302,6 +302,12 @@ pub const ANNOUNCE_ROOMS_MAX: usize = 1_000;
 /// News of rooms that a dialect without seats has not heard yet: of a few thousand messages, and of some hundred tasks that
 /// change at once.
 pub const OVERHEARD_MAX: usize = 4_096;
+/// Records of profiles that are read at once where all are looked through.
+pub const DESCRIBED_ROWS: usize = 500;
+/// So often: some milliseconds in all. A profile has few records, so they are those of a thousand agents.
+pub const DESCRIBED_PAGES_MAX: usize = 12;
+/// Changed profiles of which a dialect has not heard yet: some hundred agents that come to a mesh at once.
+pub const DESCRIBED_MAX: usize = 1_024;
 /// Events of one room that a dialect has not heard yet which listens for those who look on: a second of a very busy room.
 pub const LOOKED_ON_MAX: usize = 1_024;
 

@@ -1,7 +1,7 @@
 //! The desk: calls of parties without a connection. They are asked at a seat as all others are, and nobody hears events.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
     time::{Duration, Instant},
@@ -15,7 +15,7 @@ use mesh::{
         event::AgentEvent,
     },
     name::{
-        id::{AgentId, KeyPrint, RoomId},
+        id::{AgentId, KeyPrint, NodeId, RoomId},
         key::KeySecret,
     },
     wire::acts::{KeyMinted, KeyTerms, Tier},
@@ -66,7 +66,9 @@ use callbacks::Callbacks;
 use hosts::Hosts;
 use signups::Signups;
 
-pub use crate::delivery::hub::{Notified, Onlooker, Overheard, Pieces, Watch, kind_of};
+pub use crate::delivery::hub::{
+    Connected, Described, Notified, Onlooker, Overheard, Pieces, Watch, kind_of,
+};
 pub use callbacks::{Callback, CallbackError};
 pub use credentials::Credential;
 
@@ -358,6 +360,29 @@ impl Desk {
         self.office.hub.keys_ended()
     }
 
+    /// The connections of agents of the visitor's key to this node; for its operator those of all keys.
+    #[must_use]
+    pub fn connected_here(&self, visitor: &Visitor, limit: usize) -> Vec<Connected> {
+        let key = match visitor.standing() {
+            Standing::Own => None,
+            Standing::Minted { .. } => Some(visitor.key()),
+        };
+        self.office.hub.connections(key, limit)
+    }
+
+    /// Whether the node's disk takes nothing now. Never waits.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.office.hub.is_full()
+    }
+
+    /// For how long this node has had its connections to others, in milliseconds.
+    pub async fn links(&self) -> BTreeMap<NodeId, u64> {
+        let checkup = self.config().examiner.checkup().await;
+        let nodes = checkup.iter().flat_map(|checkup| &checkup.nodes);
+        nodes.filter_map(|(node, facts)| Some((*node, facts.up_ms?))).collect()
+    }
+
     /// How many agents are attached here.
     #[must_use]
     pub fn agents_here(&self) -> usize {
@@ -438,6 +463,12 @@ impl Desk {
     #[must_use]
     pub fn overhear(&self) -> tokio::sync::broadcast::Receiver<Arc<Overheard>> {
         self.office.hub.overhear()
+    }
+
+    /// News of what records say of agents of the mesh, whoever may want to know it, from now on.
+    #[must_use]
+    pub fn hear_of_agents(&self) -> tokio::sync::broadcast::Receiver<Described> {
+        self.office.hub.hear_of_agents()
     }
 
     /// Looks at a room that the visitor may read, without a seat in it, from now on.

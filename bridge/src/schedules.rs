@@ -15,6 +15,8 @@ mod job;
 mod keeper;
 pub(crate) mod news;
 pub mod plan;
+#[cfg(test)]
+mod tests;
 mod text;
 #[cfg(test)]
 mod worlds;
@@ -102,6 +104,8 @@ pub(crate) struct Schedules {
     running: Arc<Semaphore>,
     /// Changes of clients, one after the other: names are of one job each.
     turn: Turn<()>,
+    /// Jobs are read and taken in one after the other: a state that was read before another one is not taken in after it.
+    reading: Turn<()>,
 }
 
 #[derive(Debug, Default)]
@@ -183,6 +187,7 @@ impl Schedules {
             asked: broadcast::channel(FIRED_WAITING_MAX).0,
             running: Arc::new(Semaphore::new(SCHEDULE_RUNS_MAX)),
             turn: Turn::default(),
+            reading: Turn::default(),
         }
     }
 
@@ -346,7 +351,11 @@ impl Desk {
         }
         let holder = self.holder(key.clone()).await?;
         self.ask(&holder, ChangeJob { room, act: ScheduleAct::Remove(job) }).await?;
-        schedules.lock().remove_job(print, job);
+        {
+            // The keeper may have read it before, and not taken it in yet.
+            let _reading = schedules.reading.lock().await;
+            schedules.lock().remove_job(print, job);
+        }
         keeper::see_to_row(self, print).await;
         drop(turn);
         Ok(())

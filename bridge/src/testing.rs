@@ -57,7 +57,7 @@ mod connection;
 pub mod echo;
 mod files;
 mod followed;
-mod knobs;
+pub mod knobs;
 mod past;
 pub mod plain;
 mod searching;
@@ -601,9 +601,17 @@ impl Reads for Fake {
         let (places, records) = (self.places.lock().unwrap(), self.records.lock().unwrap());
         let Some(at) = places.get(&room) else { return Ok(Vec::new()) };
         let (keys, first) = (self.proofs.keys_of_room(room), wanted.first(at));
-        let records = records.values().map(|record| &**record);
-        let records = records.filter(|record| record.id.0.starts_with(&first));
-        Ok(WantedJobs::read(at, records, &keys, secret().mesh_id()))
+        let found = records.values().map(|record| &**record);
+        let found = found.filter(|record| record.id.0.starts_with(&first));
+        let found = WantedJobs::read(at, found, &keys, secret().mesh_id());
+        drop((places, records));
+        let gate =
+            self.knobs.gate.lock().unwrap().take_if(|_| matches!(wanted, WantedJobs::One(_)));
+        if let Some(gate) = gate {
+            gate.came.send(()).unwrap();
+            gate.opens.recv().unwrap();
+        }
+        Ok(found)
     }
 
     fn runs(&self, room: RoomId, wanted: WantedRuns) -> Result<Vec<RunView>, ReadError> {
@@ -626,6 +634,10 @@ impl Reads for Fake {
 
     fn record(&self, get: &GetRecord) -> Result<Option<RecordView>, ReadError> {
         Ok(followed::record(&self.records.lock().unwrap(), get))
+    }
+
+    fn speaks_for(&self, key: KeyPrint, agent: &str) -> bool {
+        self.proofs.owns(key, agent) && !self.proofs.is_retired(agent)
     }
 
     fn records(&self, list: &ListRecords) -> Result<RecordPage, ReadError> {

@@ -5,7 +5,7 @@
 //! heard of the same records, in whatever order; [`digest`] says in few bytes which; [`comparison`] finds the difference
 //! of two sets, and [`filling`] hurries where that is large. Nothing here knows an engine, a store or a peer. Collections stand
 //! in the files of the features that own them: [`profile`] of agents, [`details`], [`files`], [`writers`], [`members`] and [`closing`] of
-//! rooms, [`pair`], [`shared`] and [`schedules`] of keys, [`agent_files`], [`retired`] and [`stopped`] of agents, too.
+//! rooms, [`pair`], [`shared`] and [`schedules`] of keys, [`agent_files`], [`retired`] and [`stopped`] of agents, too. Some of them are told of when they change: [`news`].
 
 pub mod agent_files;
 mod all;
@@ -18,6 +18,7 @@ pub mod files;
 pub mod filling;
 pub mod finder;
 pub mod members;
+pub mod news;
 pub mod pair;
 pub mod place;
 pub mod profile;

@@ -320,6 +320,10 @@ impl backend::Reads for FromStore {
         found.map_err(ReadError::new)
     }
 
+    fn speaks_for(&self, key: KeyPrint, agent: &str) -> bool {
+        self.proofs.owns(key, agent) && !self.proofs.is_retired(agent)
+    }
+
     fn records(&self, list: &ListRecords) -> Result<RecordPage, ReadError> {
         let ListRecords { collection, owner, first, after, limit } = list;
         let (collection, owner, after, limit) = (*collection, *owner, *after, *limit);

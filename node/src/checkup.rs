@@ -56,6 +56,7 @@ fn checkup_of(
         nodes.insert(
             node,
             PeerFacts {
+                up_ms: peer.up_ms.filter(|_| peer.connected),
                 rtt_ms: peer.rtt_ms,
                 clock_ahead_ms: peer.clock_ahead_ms,
                 obstacle: obstacle.map(|error| (error, checkup::advice(peer.trouble))),

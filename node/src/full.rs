@@ -52,6 +52,7 @@ impl Driver {
              goes on by itself"
         );
         self.meters.disk_full.store(true, Relaxed);
+        self.hub.set_full(true);
         let pulse = self.pulse.stop();
         // Clients that only asked, in the same turn, need not wait; nor, at the start, those that read
         // the rooms that were stored before.
@@ -95,6 +96,7 @@ impl Driver {
         }
         tracing::info!("there is room on the disk again: this node goes on");
         self.meters.disk_full.store(false, Relaxed);
+        self.hub.set_full(false);
         if let Some(pulse) = pulse {
             self.pulse.set(pulse);
         }

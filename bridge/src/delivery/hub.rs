@@ -6,9 +6,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -73,8 +74,9 @@ use watches::Watches;
 
 pub use mail::{Notified, Way};
 pub use onlookers::Onlooker;
-pub use overheard::Overheard;
+pub use overheard::{Described, Overheard};
 pub(crate) use places::Beside;
+pub use places::Connected;
 pub use streams::{Pieces, kind_of};
 pub use watches::Watch;
 pub(crate) use watches::Watched;
@@ -89,6 +91,8 @@ pub struct Hub {
     given: Given,
     links: AtomicU64,
     keys_ended: AtomicU64,
+    /// The node's disk takes nothing.
+    full: AtomicBool,
     state: RwLock<State>,
     /// Locked after `state`, if both are.
     away: Mutex<Away>,
@@ -141,6 +145,7 @@ impl Hub {
             readers: Readers::default(),
             given: Given::default(),
             keys_ended: AtomicU64::default(),
+            full: AtomicBool::default(),
             links: AtomicU64::new(0),
             state: RwLock::default(),
             away: Mutex::default(),
@@ -204,6 +209,7 @@ impl Hub {
                 links.iter().flatten().for_each(|link| self.unseat(link, room));
             }
             AgentEvent::Mail { agent } => self.watches.ring(&Watched::Inbox(agent)),
+            AgentEvent::Recorded { agent, notes } => self.described(agent, notes),
             AgentEvent::Scheduled(news) => self.scheduled.tell(news),
             AgentEvent::KeyInvalid { key } => {
                 self.keys_ended.fetch_add(1, Ordering::SeqCst);
@@ -217,6 +223,15 @@ impl Hub {
     /// See [`Desk::keys_ended`](crate::read::Desk::keys_ended).
     pub(crate) fn keys_ended(&self) -> u64 {
         self.keys_ended.load(Ordering::SeqCst)
+    }
+
+    /// The node's disk takes nothing from now on, or does again.
+    pub fn set_full(&self, full: bool) {
+        self.full.store(full, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
     }
 
     /// How many agents are connected here: those that linger are not.
@@ -273,8 +288,9 @@ impl Hub {
     }
 
     /// A connection begins.
-    pub(crate) fn connect(&self) -> Arc<Link> {
-        let link = Arc::new(Link::new(LinkId(self.links.fetch_add(1, Ordering::Relaxed))));
+    pub(crate) fn connect(&self, client: Option<IpAddr>) -> Arc<Link> {
+        let id = LinkId(self.links.fetch_add(1, Ordering::Relaxed));
+        let link = Arc::new(Link::new(id, client));
         self.write().links.insert(link.id, link.clone());
         link
     }

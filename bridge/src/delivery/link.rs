@@ -1,8 +1,12 @@
 //! The part of a connection that the engine's thread sees: its outbox, and how far it is from its end.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
 };
 
 use bytes::Bytes;
@@ -58,6 +62,10 @@ struct Registered {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) id: LinkId,
+    /// Its client's network address, if it has one.
+    pub(crate) client: Option<IpAddr>,
+    /// When it began. Unix milliseconds.
+    pub(crate) since_ms: u64,
     me: OnceLock<Registered>,
     /// It has come to some room with a cursor that may be of another node.
     has_come: AtomicBool,
@@ -80,9 +88,12 @@ struct Inner {
 }
 
 impl Link {
-    pub(crate) fn new(id: LinkId) -> Link {
+    pub(crate) fn new(id: LinkId, client: Option<IpAddr>) -> Link {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Link {
             id,
+            client,
+            since_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
             me: OnceLock::new(),
             has_come: AtomicBool::new(false),
             hears_pieces: AtomicBool::new(false),

@@ -82,7 +82,7 @@ impl From {
 pub(crate) async fn serve<R: Source, W: Sink>(shared: Arc<Shared>, from: From, source: R, sink: W) {
     let From { transport, client } = from;
     let _open = shared.hub.counters().open(transport);
-    let link = shared.hub.connect();
+    let link = shared.hub.connect(client);
     // Until it has said something.
     let voice = shared.dialects.last().voice();
     let now = Instant::now();

@@ -205,6 +205,7 @@ fn entry_of((view, runs): &Read, me: NodeId, settles_ms: u64) -> Option<Entry> {
 /// Reads all of a key.
 async fn load(desk: &Desk, key: KeyPrint, room: RoomId) -> Result<(), Refusal> {
     let me = me(desk);
+    let reading = desk.schedules().reading.lock().await;
     let read = desk.reading(move |reads| {
         let jobs = reads.jobs(room, WantedJobs::All)?;
         jobs.into_iter().map(|view| read_job(reads, room, view)).collect::<Result<Vec<_>, _>>()
@@ -239,6 +240,7 @@ async fn load(desk: &Desk, key: KeyPrint, room: RoomId) -> Result<(), Refusal> {
             all.set_timer(renew_ms, key, Timer::Renew);
         }
     }
+    drop(reading);
     for (job, run) in resumed {
         firing::resume(desk, (key, room), job, run);
     }
@@ -281,11 +283,12 @@ async fn read(desk: &Desk, key: KeyPrint, changed: Changed) {
 }
 
 /// The job, if it is not there any more.
-async fn read_changed_job(
+pub(super) async fn read_changed_job(
     desk: &Desk,
     (key, room): (KeyPrint, RoomId),
     record: RecordId,
 ) -> Result<Option<JobId>, Refusal> {
+    let _reading = desk.schedules().reading.lock().await;
     let read = desk.reading(move |reads| {
         let views = reads.jobs(room, WantedJobs::One(record))?;
         views.into_iter().next().map(|view| read_job(reads, room, view)).transpose()

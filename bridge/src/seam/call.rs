@@ -1,5 +1,7 @@
 //! Calls: one struct for each thing that a client can ask of a node. `commands` has how each is put to the mesh.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use mesh::{
     api::{
@@ -172,6 +174,7 @@ calls! {
     ListClaims => Vec<AccountClaim>;
     FollowRecords => RecordNews;
     GetRecord => Option<RecordView>;
+    ListDescribed => BTreeSet<AgentId>;
     ListRecords => RecordPage;
     GetContent => Option<Vec<u8>>;
     LocateContents => Vec<ContentState>;
@@ -421,6 +424,13 @@ pub struct ListDirect;
 /// All nodes that were ever admitted to the mesh, and whether they are there.
 #[derive(Clone, Copy, Debug)]
 pub struct ListNodes;
+
+/// Agents that have a profile as their keys say, attached or not: profiles are for everybody. Of very many some.
+#[derive(Clone, Copy, Debug)]
+pub struct ListDescribed {
+    /// At most so many.
+    pub limit: usize,
+}
 
 /// The terms on which the caller's key was minted. `None`: it was not.
 #[derive(Clone, Copy, Debug)]

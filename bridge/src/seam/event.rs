@@ -20,7 +20,7 @@ use mesh::{
         id::{AgentId, EntryRef, MessageId, NodeId, RoomId},
         number::Number,
     },
-    records::members::Member,
+    records::{members::Member, news::RoomNote},
     wire::{
         entry::{Facts, Said},
         kinds::{CHAT, DECISION, THINKING},
@@ -59,6 +59,8 @@ pub enum Event {
     RoomClosed { room: RoomId },
     /// Others are on the list of a room than before. To nobody but those who overhear.
     MembersChanged { room: RoomId, name: Arc<str>, came: Vec<Member>, gone: Vec<Member> },
+    /// Records say something else of a room than before. To nobody but those who overhear.
+    Recorded { room: RoomId, notes: Arc<[RoomNote]> },
     /// A vote was opened.
     VoteOpened(Arc<VoteView>),
     /// A vote is over. Once for each.

@@ -24,9 +24,9 @@ use crate::{
         answer::{self, AgentProfile},
         call::{
             Attach, Call, Confirm, EnableSubscription, FollowRecords, GetAgentFile, GetContent,
-            GetFile, GetProfile, GetReceipts, GetRecord, History, ListAgentFiles, ListFiles,
-            ListRecords, ListSubscriptions, LocateContents, Look, Numbered, OneMessage, PostNotice,
-            ReadDetails, ReadThreads, Subscribe, Tip, ToMesh, Unsubscribe,
+            GetFile, GetProfile, GetReceipts, GetRecord, History, ListAgentFiles, ListDescribed,
+            ListFiles, ListRecords, ListSubscriptions, LocateContents, Look, Numbered, OneMessage,
+            PostNotice, ReadDetails, ReadThreads, Subscribe, Tip, ToMesh, Unsubscribe,
         },
         event::Message,
         refusal::{Bound, Refusal},
@@ -217,6 +217,12 @@ impl Ask for GetContent {
 }
 
 impl Ask for LocateContents {
+    fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
+        seat.read(self, move |seat, found| then(seat, found.map_err(Refusal::from)));
+    }
+}
+
+impl Ask for ListDescribed {
     fn begin(self, seat: &mut Seat, then: Then<Self::Answer>) {
         seat.read(self, move |seat, found| then(seat, found.map_err(Refusal::from)));
     }

@@ -1,6 +1,8 @@
 //! Reads that a session wants done: decided without I/O, done by the connection, on a blocking
 //! thread where they may be long. Each names the type of its result.
 
+use std::collections::BTreeSet;
+
 use mesh::{
     api::account::{ContentState, RecordNews, RecordPage, RecordView},
     name::{
@@ -22,6 +24,7 @@ use crate::{
     },
     limits,
     records::{FollowRecords, GetContent, GetRecord, ListRecords, LocateContents},
+    seam::call::ListDescribed,
 };
 
 /// Something to be read.
@@ -388,6 +391,14 @@ impl Job for LocateContents {
 
     fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
         reads.content_states(&self)
+    }
+}
+
+impl Job for ListDescribed {
+    type Found = BTreeSet<AgentId>;
+
+    fn run(self, reads: &dyn Reads) -> Result<Self::Found, ReadError> {
+        reads.described(self.limit)
     }
 }
 

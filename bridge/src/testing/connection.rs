@@ -50,7 +50,7 @@ impl Connection {
         let seat = Seat::new(Arc::new(rules), dialect.voice());
         Connection {
             fake: fake.clone(),
-            link: hub.connect(),
+            link: hub.connect(None),
             inbox: Arc::default(),
             seat,
             conversation: dialect.begin(),

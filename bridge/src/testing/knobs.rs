@@ -3,6 +3,7 @@
 use std::sync::{
     Mutex,
     atomic::{AtomicBool, AtomicUsize},
+    mpsc,
 };
 
 use mesh::{
@@ -13,12 +14,24 @@ use mesh::{
     },
 };
 
+use tokio::sync::oneshot;
+
 use super::Ended;
 use crate::{Reply, backend::Roam};
+
+/// A place where a reader waits.
+pub struct Gate {
+    /// Told when it is there.
+    pub came: oneshot::Sender<()>,
+    /// It goes on when it hears from here.
+    pub opens: mpsc::Receiver<()>,
+}
 
 /// What goes otherwise than with a node that is well.
 #[derive(Default)]
 pub struct Knobs {
+    /// The next read of one job goes through it, when it has read.
+    pub gate: Mutex<Option<Gate>>,
     /// Commands are taken, and nothing comes of them: the engine has ended.
     pub ends: AtomicBool,
     /// Commands are not taken.

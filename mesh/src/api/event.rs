@@ -14,7 +14,10 @@ use crate::{
         id::{AgentId, KeyPrint, LocalRef, LogId, MessageId, RoomId},
         number::Number,
     },
-    records::schedules::ScheduleNews,
+    records::{
+        news::{AgentNote, RoomNote},
+        schedules::ScheduleNews,
+    },
     wire::{
         entry::{Facts, Said},
         piece::Piece,
@@ -101,6 +104,8 @@ pub enum RoomEvent {
     Delivery { request: MessageId, to: AgentId, now: Delivery },
     /// A piece of an answer that an agent is writing. To those that have asked for such news.
     Piece { name: Arc<str>, piece: Arc<Piece> },
+    /// Records say something else of the room than before. To those who look after rooms without a seat.
+    Recorded(Arc<[RoomNote]>),
     /// An ephemeral room ended. To every connected agent that could see it.
     Destroyed { access: Access },
 }
@@ -114,6 +119,8 @@ pub enum AgentEvent {
     Displaced { agent: AgentId, registration: Registration },
     /// Something came into the inbox of an agent.
     Mail { agent: AgentId },
+    /// Records say something else of an agent than before, attached or not. To those who look after agents.
+    Recorded { agent: AgentId, notes: Arc<[AgentNote]> },
     /// A job or a run of a key's schedule was written: here, or by another node.
     Scheduled(ScheduleNews),
     /// The key is no longer valid: close every connection of it.

@@ -90,6 +90,18 @@ impl Proofs {
         self.read().agents.owner(agent).is_some()
     }
 
+    /// What is found first of the agents whose ids are a key's by a claim. All claims are looked at.
+    pub(crate) fn find_claimed<T>(
+        &self,
+        key: KeyPrint,
+        find: impl FnMut(&AgentId) -> Option<T>,
+    ) -> Option<T> {
+        let known = self.read();
+        let current = known.keys.current(key);
+        let all = known.agents.all().filter(|(_, owner)| known.keys.current(*owner) == current);
+        all.map(|(agent, _)| agent).find_map(find)
+    }
+
     /// The keys that write the records of a room: the one that made it, or has come after that one; of a direct or a shared
     /// room all that have it. None that are revoked; none of a room that is nobody's, or is not there.
     #[must_use]

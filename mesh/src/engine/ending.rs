@@ -93,6 +93,7 @@ impl Engine {
         self.receipts.flush(&mut self.known);
         self.records.ask_contents(&mut self.known, false);
         self.records.tell_followers(&mut self.known);
+        self.known.tell_of_records();
         self.announce_roster();
         self.carrying.end_turn(&mut self.known);
         let digest = self.digests.said(&mut self.known);

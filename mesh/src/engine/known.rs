@@ -3,6 +3,7 @@
 
 mod access;
 mod members;
+mod recorded;
 pub(super) mod rooms;
 mod view;
 
@@ -13,6 +14,7 @@ use std::{
 
 pub(super) use access::NO_MEMORY;
 pub(super) use members::OnRecord;
+use recorded::Recorded;
 
 use crate::{
     api::config::Config,
@@ -58,6 +60,8 @@ pub(super) struct Known {
     pub(super) closings: BTreeSet<(Space, RecordId, KeyPrint)>,
     /// Members of rooms that are on record.
     pub(super) on_record: OnRecord,
+    /// Records that have changed in this turn.
+    recorded: Recorded,
     /// Agents that keys say are stopped.
     pub(super) stopped: StoppedAgents,
     /// Agents of which is said that they are retired, or whose ids have another owner, until their connections are looked after.
@@ -122,6 +126,7 @@ impl Known {
             closings: BTreeSet::new(),
             stopped: StoppedAgents::default(),
             on_record: OnRecord::default(),
+            recorded: Recorded::default(),
             doubted: BTreeSet::new(),
             registrations: BTreeMap::new(),
             outside: BTreeMap::new(),

@@ -200,6 +200,7 @@ impl Records {
         let (name, apart) = (Name { space, collection, key }, record.apart);
         let at = Collection::of(collection).and_then(|kind| self.shelved(kind, &head, about));
         learn(known, key, &record);
+        known.note_record(&record);
         if collection == closing::COLLECTION.number {
             known.tell_of_closed(space, head.id);
         }

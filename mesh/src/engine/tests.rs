@@ -42,6 +42,7 @@ mod pending;
 mod policies;
 mod private;
 mod receipts;
+mod recorded;
 mod records;
 mod replaced;
 mod retention;

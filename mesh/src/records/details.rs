@@ -12,6 +12,7 @@ use minicbor::{Decode, Encode};
 use super::{
     closing,
     collection::{Collection, Merge, Owners, Place, Writer},
+    news::RoomNote,
     place::{RoomPlace, showing},
     threads::ThreadUpdate,
     writers::{ANYONE, FILES, WRITERS, Writers, WritersUpdate},
@@ -261,6 +262,23 @@ impl DetailsUpdate {
 #[must_use]
 pub fn ids(at: &RoomPlace) -> [RecordId; 3] {
     Detail::ALL.map(|detail| detail_id(&at.cover, at.room, detail.number()))
+}
+
+/// The detail that a record of a room says, or deletes. `None`: it says something else than its name, or is of a later version.
+pub(super) fn note_of(at: &RoomPlace, record: &Record) -> Option<RoomNote> {
+    if record.collection == SETTINGS.number {
+        let Some(written) = record.content() else { return Some(RoomNote::Setting(None)) };
+        let content = at.cover.read(&record.spot(), written)?;
+        let said: SettingRecord = minicbor::decode(&content).ok()?;
+        let is_named = said.room == at.room && said.id(&at.cover) == record.id;
+        return is_named.then_some(RoomNote::Setting(Some(said.name)));
+    }
+    let is_it = |detail: &Detail| detail_id(&at.cover, at.room, detail.number()) == record.id;
+    Some(match Detail::ALL.into_iter().find(is_it)? {
+        Detail::Title => RoomNote::Title,
+        Detail::Description => RoomNote::Description,
+        Detail::State => RoomNote::State,
+    })
 }
 
 /// The details that these records say of a room of a mesh. `keys`: those that write them; records of others do not show.

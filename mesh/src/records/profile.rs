@@ -5,13 +5,16 @@
 
 use minicbor::{Decode, Encode};
 
-use super::collection::{Collection, Merge, Owners, Place, Writer};
+use super::{
+    collection::{Collection, Merge, Owners, Place, Writer},
+    news::AgentNote,
+};
 use crate::{
     limits::{
         CARD_RECORDS_PER_KEY_MAX, CARD_RECORDS_PER_NODE_MAX, PROFILE_RECORDS_PER_KEY_MAX,
         PROFILE_RECORDS_PER_NODE_MAX, RECORD_BODY_BYTES_MAX,
     },
-    name::id::KeyPrint,
+    name::id::{AgentId, KeyPrint},
     wire::{
         cbor::encode,
         record::{CollectionNumber, Draft, Record, RecordId, Space, Stamp},
@@ -229,9 +232,30 @@ pub fn places(agent: &str) -> [(CollectionNumber, [u8; RecordId::SUBJECT_BYTES])
 
 /// The agent whose profile a record's content is part of, as its writer says: whether its key owns that id says the directory.
 #[must_use]
-pub fn agent_of(content: &[u8]) -> Option<crate::name::id::AgentId> {
+pub fn agent_of(content: &[u8]) -> Option<AgentId> {
     let said: TextRecord = minicbor::decode(content).ok()?;
     Some(said.agent.as_str().into())
+}
+
+/// The agent of whose profile a record says something.
+pub(crate) fn note_of(record: &Record) -> Option<(AgentId, AgentNote)> {
+    let body = record.content()?;
+    if record.collection == CARDS.number {
+        let said: CardRecord = minicbor::decode(body).ok()?;
+        return Some((said.agent.as_str().into(), AgentNote::Cards));
+    }
+    let said: TextRecord = minicbor::decode(body).ok()?;
+    let field = Field::ALL.into_iter().find(|field| field.number() == said.field)?;
+    Some((said.agent.as_str().into(), AgentNote::Field(field)))
+}
+
+/// The part of this agent's profile that a record deletes, if it does.
+pub(crate) fn note_of_deleted(agent: &AgentId, record: &Record) -> Option<AgentNote> {
+    if record.collection == CARDS.number {
+        return record.id.0.starts_with(&cards_of(agent)).then_some(AgentNote::Cards);
+    }
+    let is_it = |field: &Field| field_id(agent, field.number()) == record.id;
+    Field::ALL.into_iter().find(is_it).map(AgentNote::Field)
 }
 
 /// The profile that these records say. `owns`: whether a key owns the agent's id now; records of others do not show.

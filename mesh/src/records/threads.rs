@@ -137,14 +137,22 @@ pub fn read<'r>(
         .into_iter()
         .filter(|record| record.collection == COLLECTION.number && record.space == at.space);
     let shown = showing(of_kind, &[key].into(), mesh).into_iter();
-    let facts = shown.filter_map(|record| {
-        let content = at.cover.read(&record.spot(), record.content()?)?;
-        let said: FactRecord = minicbor::decode(&content).ok()?;
-        // Of a sealed one nobody has looked whether its name is that of its content.
-        let is_named = said.room == at.room && said.id(&at.cover) == record.id;
-        is_named.then_some(ThreadFact { thread: said.thread, name: said.name, value: said.value })
-    });
-    facts.collect()
+    let fact =
+        |said: FactRecord| ThreadFact { thread: said.thread, name: said.name, value: said.value };
+    shown.filter_map(|record| said(at, record).map(fact)).collect()
+}
+
+/// The thread of which a record says something.
+pub(super) fn thread_of(at: &RoomPlace, record: &Record) -> Option<String> {
+    said(at, record).map(|said| said.thread)
+}
+
+fn said(at: &RoomPlace, record: &Record) -> Option<FactRecord> {
+    let content = at.cover.read(&record.spot(), record.content()?)?;
+    let said: FactRecord = minicbor::decode(&content).ok()?;
+    // Of a sealed one nobody has looked whether its name is that of its content.
+    let is_named = said.room == at.room && said.id(&at.cover) == record.id;
+    is_named.then_some(said)
 }
 
 #[cfg(test)]

@@ -4,9 +4,12 @@ use std::{fs, io::Write as _, process::Command, thread};
 
 use serde_json::json;
 
-use crate::harness::{
-    Agent, Daemon, ask, clawmeshd, refused_without_room, temp, until, up, up_logging_to,
-    up_without_room,
+use crate::{
+    goclaw::Recorder,
+    harness::{
+        Agent, Daemon, ask, clawmeshd, refused_without_room, temp, until, up, up_logging_to,
+        up_without_room,
+    },
 };
 
 /// No file may be written past so many bytes.
@@ -27,6 +30,13 @@ fn a_node_whose_disk_is_full_can_be_read_and_goes_on_when_there_is_room() {
     let mut reader = Agent::open(&node);
     reader.say("before");
     let mut writer = Agent::open(&node);
+    let mut program = Recorder::connect(&node);
+    program.gets("connect", &json!({"protocol": 3}));
+    let mut health = || {
+        let health = program.gets("health", &json!({}));
+        (health["status"].clone(), health["database"].clone())
+    };
+    assert_eq!(health(), (json!("ok"), json!("ok")));
     limit(&node, "4096");
     // Who finds the disk full waits; who comes after it is told.
     let waiting = thread::spawn(move || writer.say("meanwhile"));
@@ -39,11 +49,13 @@ fn a_node_whose_disk_is_full_can_be_read_and_goes_on_when_there_is_room() {
     assert_eq!(newcomer.call("list_rooms", json!({})).unwrap()["rooms"][0]["name"], "lobby");
     assert!(crate::metrics::scrape(&node)["clawmesh_disk_full"] == 1.0);
     assert!(!waiting.is_finished(), "answered without room for it");
+    assert_eq!(health(), (json!("degraded"), json!("full")));
 
     limit(&node, "unlimited");
     assert_eq!(waiting.join().unwrap(), 2);
     until("there is room", || !is_full(&node));
     assert_eq!(newcomer.say("after"), 3);
+    assert_eq!(health(), (json!("ok"), json!("ok")));
     assert!(crate::metrics::scrape(&node)["clawmesh_disk_full"] == 0.0);
     let all = reader.lobby();
     let contents: Vec<&str> = all.iter().map(|(_, content)| content.as_str()).collect();

@@ -1,12 +1,16 @@
 //! GoClaw at two nodes: a person at one, an agent that speaks ClawChat at the other, by a client that holds every frame to the
 //! specification's tables.
 
-use std::{net::TcpStream, path::Path, time::Duration};
+use std::{
+    net::TcpStream,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 
-use crate::harness::{Agent, Daemon, ask, temp, until, up_keyed};
+use crate::harness::{Agent, DEADLINE, Daemon, ask, temp, until, up_keyed};
 
 /// A client that records the frames that it gets, and holds them to the specification.
 pub(crate) struct Recorder {
@@ -14,6 +18,8 @@ pub(crate) struct Recorder {
     asked: u64,
     /// Events so far.
     events: Vec<Value>,
+    /// So many of them were looked at.
+    looked_at: usize,
 }
 
 /// Fields that every answer of a method has (§3, §7 to §11 of the specification).
@@ -147,8 +153,10 @@ const ROWS: [(&str, &str, &[&str]); 4] = [
 ];
 
 /// Events that there are (§6, §14).
-const EVENTS: [&str; 10] = [
+const EVENTS: [&str; 12] = [
     "agent",
+    "agent.updated",
+    "health",
     "presence",
     "cron",
     "cron.fired",
@@ -167,12 +175,12 @@ fn has(value: &Value, fields: &[&str], what: &str) {
 }
 
 impl Recorder {
-    fn connect(node: &Daemon) -> Recorder {
+    pub(crate) fn connect(node: &Daemon) -> Recorder {
         let at = node.text("http").trim_start_matches("http://");
         let io = TcpStream::connect(at).unwrap();
         io.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let (socket, _) = client(format!("ws://{at}/ws"), io).unwrap();
-        Recorder { socket, asked: 0, events: Vec::new() }
+        Recorder { socket, asked: 0, events: Vec::new(), looked_at: 0 }
     }
 
     pub(crate) fn begin(&mut self, method: &str, params: &Value) -> String {
@@ -183,7 +191,7 @@ impl Recorder {
         id
     }
 
-    fn hear(&mut self) -> Value {
+    pub(crate) fn hear(&mut self) -> Value {
         loop {
             if let Message::Text(text) = self.socket.read().unwrap() {
                 return serde_json::from_str(&text).unwrap();
@@ -231,7 +239,9 @@ impl Recorder {
 
     fn note(&mut self, event: Value) {
         let name = event["event"].as_str().unwrap();
-        assert!(EVENTS.contains(&name) || name.starts_with("team."), "{event}");
+        let known = ["team.", "exec.approval.", "delegation."];
+        let is_known = known.iter().any(|begins| name.starts_with(begins));
+        assert!(EVENTS.contains(&name) || is_known, "{event}");
         assert!(event["payload"].is_object(), "{event}");
         if name == "agent" {
             let fields = ["type", "agentId", "runId", "sessionKey", "channel", "userId", "payload"];
@@ -265,6 +275,38 @@ impl Recorder {
     pub(crate) fn refused(&mut self, method: &str, params: &Value) -> Value {
         let id = self.begin(method, params);
         self.answer(&id, method).expect_err(method)
+    }
+
+    /// The next event of this name, from now on or of those that came before and were not looked at.
+    pub(crate) fn told(&mut self, name: &str) -> Value {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            // Others come again and again.
+            assert!(Instant::now() < end, "no {name}: {:?}", self.events);
+            let seen = self.looked_at;
+            let found = self.events[seen..].iter().position(|event| event["event"] == name);
+            if let Some(at) = found {
+                self.looked_at = seen + at + 1;
+                return self.events[seen + at]["payload"].clone();
+            }
+            let event = self.hear();
+            self.note(event);
+        }
+    }
+
+    /// The code with which the node closes the connection.
+    pub(crate) fn ends(&mut self) -> u16 {
+        loop {
+            if let Message::Close(frame) = self.socket.read().unwrap() {
+                return frame.map_or(0, |frame| frame.code.into());
+            }
+        }
+    }
+
+    /// Whether no event of a name that begins so has come.
+    pub(crate) fn heard_nothing_of(&self, begins: &str) -> bool {
+        let name = |event: &Value| event["event"].as_str().unwrap().to_owned();
+        !self.events.iter().any(|event| name(event).starts_with(begins))
     }
 
     /// Until a run is over.
@@ -321,7 +363,7 @@ pub(crate) fn agent(node: &Daemon, key: &str, name: &str) -> Agent {
 }
 
 /// The message of this text in the agent's direct room, and that room.
-fn heard(agent: &mut Agent, text: &str) -> (Value, Value) {
+pub(crate) fn heard(agent: &mut Agent, text: &str) -> (Value, Value) {
     let mut found = (Value::Null, Value::Null);
     until("the agent has the message", || {
         let rooms = agent.call("list_rooms", json!({})).unwrap();

@@ -21,6 +21,7 @@ mod keys;
 mod log;
 mod members;
 mod metrics;
+mod people;
 mod reach;
 mod reading;
 mod search;

@@ -487,6 +487,7 @@ impl Correspondents {
             AgentEvent::Enlisted { .. }
             | AgentEvent::Unseated { .. }
             | AgentEvent::KeyInvalid { .. }
+            | AgentEvent::Recorded { .. }
             | AgentEvent::Scheduled(_)
             | AgentEvent::Seated { .. } => Ok(()),
         }

@@ -553,7 +553,7 @@ impl Holders {
             // No holder has an inbox.
             AgentEvent::Mail { .. } => {}
             // Nobody has jobs here.
-            AgentEvent::Scheduled(_) => {}
+            AgentEvent::Recorded { .. } | AgentEvent::Scheduled(_) => {}
         }
     }
 

@@ -145,6 +145,8 @@ impl event::Voice for Voice {
             Event::TaskDeleted(..) => return Frames::default(),
             // Those who have a seat hear `agent_joined` and `agent_left`.
             Event::MembersChanged { .. } => return Frames::default(),
+            // Details are asked for.
+            Event::Recorded { .. } => return Frames::default(),
             Event::OnceLost { room, lost } => {
                 Wire::OnceLost(Box::new(once::lost(name(room), lost)))
             }

@@ -79,6 +79,7 @@ impl event::Voice for Voice {
             | Event::OnceLost { .. }
             // Members on record are not told of in this dialect.
             | Event::MembersChanged { .. }
+            | Event::Recorded { .. }
             // Its message is told of.
             | Event::ApprovalAsked(_)
             | Event::Fate { .. }
@@ -119,6 +120,7 @@ impl event::Voice for Voice {
             | Event::TaskDeleted(..)
             | Event::OnceLost { .. }
             | Event::MembersChanged { .. }
+            | Event::Recorded { .. }
             | Event::ApprovalAsked(_)
             | Event::Fate { .. }
             | Event::Piece { .. }

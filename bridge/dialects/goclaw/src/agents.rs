@@ -1,16 +1,12 @@
 //! Agents as people look at them: `agents.list`, `agent`, `agent.wait`, `agent.identity.get`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Instant,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use bridge::{
     schedules::is_scheduler,
     seam::{
         answer::AgentProfile,
-        call::{FindAgent, GetProfile, ListAttached, ListRecords, NameNodes},
+        call::{FindAgent, GetProfile, ListAttached, ListDescribed, NameNodes},
         refusal::Refusal,
     },
 };
@@ -18,7 +14,7 @@ use mesh::{
     api::command::AgentView,
     limits::AGENT_ID_BYTES_MAX,
     name::id::{AgentId, NodeId},
-    records::profile::{self, Field, Profile},
+    records::profile::{Field, Profile},
     wire::roster::Status,
 };
 use serde_json::{Map, Value, json};
@@ -26,10 +22,7 @@ use tokio::time::sleep;
 
 use crate::{
     caller::Caller,
-    limits::{
-        AGENT_LOOK_EVERY, AGENTS_MAX, AMBIGUOUS_MAX, PROFILE_PAGES_MAX, PROFILE_ROWS,
-        PROFILES_READ_MAX, WAIT_MS,
-    },
+    limits::{AGENT_LOOK_EVERY, AGENTS_MAX, AMBIGUOUS_MAX, PROFILES_READ_MAX, WAIT_MS},
     names::{self, Session, is_principal, uuid_of},
     outcome::{No, Outcome},
     params::{AGENT, Params, SESSION, is_required},
@@ -128,26 +121,7 @@ impl Caller {
         }
     }
 
-    /// Agents of its key that have a profile, whether they are there or not.
-    async fn made(&self) -> Result<BTreeSet<AgentId>, No> {
-        let mut made = BTreeSet::new();
-        let mut after = None;
-        for _ in 0..PROFILE_PAGES_MAX {
-            let (collection, owner) = (profile::COLLECTION.number, Some(self.print()));
-            let first = Vec::new();
-            let list = ListRecords { collection, owner, first, after, limit: PROFILE_ROWS };
-            let page = self.read(list).await?;
-            let bodies = page.records.iter().filter_map(|record| record.body.as_deref());
-            made.extend(bodies.filter_map(profile::agent_of));
-            after = page.records.last().map(|record| (record.id, record.owner));
-            if !page.more {
-                break;
-            }
-        }
-        Ok(made)
-    }
-
-    /// Agents that are attached somewhere, those with which there are sessions, and those of its key that have a profile.
+    /// Agents that are attached somewhere, those with which there are sessions, and those that have a profile.
     async fn everybody(&self) -> Result<BTreeMap<AgentId, Option<AgentView>>, No> {
         let attached = self.attached(false).await?;
         let mut all: BTreeMap<AgentId, Option<AgentView>> =
@@ -157,7 +131,7 @@ impl Caller {
                 all.entry(direct.agent).or_default();
             }
         }
-        for agent in self.made().await? {
+        for agent in self.read(ListDescribed { limit: AGENTS_MAX }).await? {
             if all.len() < AGENTS_MAX && !is_principal(&agent) {
                 all.entry(agent).or_default();
             }

@@ -5,11 +5,11 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use bridge::seam::{
     call::{From, History, ListDirect, Look},
-    event::Message,
+    event::{Event, Message},
 };
 use mesh::{
     api::{
-        agenda::TaskView,
+        agenda::{TaskField, TaskView},
         command::{RoomView, Speech},
         delivery::Stage,
     },
@@ -195,6 +195,26 @@ fn given(task: &TaskView) -> Option<Delegation> {
         result: task.result.as_deref().map(tasks::plain),
         error: None,
     })
+}
+
+/// The event of a task that one agent has given another, or that is over, and the delegation.
+pub(crate) fn event(event: &Event) -> Option<(&'static str, Value)> {
+    let (task, begins, ends) = if let Event::TaskMade(task) = event {
+        (task, true, false)
+    } else if let Event::TaskChanged(task, change) = event {
+        (task, change.fields.contains(&TaskField::Assignee), change.was.is_some())
+    } else {
+        return None;
+    };
+    let given = given(task)?;
+    let name = match given.state {
+        State::Running if begins => "delegation.started",
+        State::Completed if ends => "delegation.completed",
+        State::Failed if ends => "delegation.failed",
+        State::Cancelled if ends => "delegation.cancelled",
+        State::Running | State::Completed | State::Failed | State::Cancelled => return None,
+    };
+    Some((name, given.row(DELEGATION_RESULT_CHARS_LISTED)))
 }
 
 impl Caller {

@@ -32,8 +32,10 @@ pub(crate) struct Facts {
 pub(crate) type OfRoom = BTreeMap<String, Facts>;
 
 impl Facts {
-    /// What has become of these, as facts of a thread.
+    /// What has become of these, as facts of a thread. One that is taken back is written as `null`, and not deleted: a deletion does
+    /// not say of which thread, and clients are told of that.
     fn changed(&self, now: &Facts) -> Vec<(String, Option<String>)> {
+        let none = || "null".to_owned();
         let text = |value: &Option<String>| value.as_ref().map(|text| json!(text).to_string());
         let filled = |map: &Map<String, Value>| {
             (!map.is_empty()).then(|| Value::Object(map.clone()).to_string())
@@ -49,7 +51,9 @@ impl Facts {
         };
         let pairs = facts(self).into_iter().zip(facts(now));
         let changed = pairs.filter(|((_, before), (_, after))| before != after);
-        changed.map(|(_, (name, after))| (name.to_owned(), after)).collect()
+        changed
+            .map(|(_, (name, after))| (name.to_owned(), after.or_else(|| Some(none()))))
+            .collect()
     }
 
     /// One fact. Another key of the same key's holders may have written something else than this dialect does: it is left out.
@@ -120,7 +124,7 @@ mod tests {
         }
         assert_eq!(read, facts);
         let none = Facts { label: None, ..facts.clone() };
-        assert_eq!(facts.changed(&none), [("label".to_owned(), None)]);
+        assert_eq!(facts.changed(&none), [("label".to_owned(), Some("null".to_owned()))]);
         read.take("epoch", "\"x\"");
         read.take("label", "{");
         read.take("later", "7");

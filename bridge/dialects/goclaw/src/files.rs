@@ -129,30 +129,11 @@ pub(crate) async fn set(caller: &Caller, params: &Params) -> Outcome {
     if name == IDENTITY {
         let fields = identity(&content);
         if !fields.is_empty() {
-            set_identity(caller, &known, fields).await?;
+            caller.set_profile(&agent, ProfileUpdate { fields, cards: None }).await?;
         }
     }
     let (file, _) = shown(name, found(caller, &agent, name).await?);
     Ok(json!({"agentId": &*agent, "file": file, "propagated": 0}))
-}
-
-async fn set_identity(
-    caller: &Caller,
-    known: &Known,
-    fields: Vec<(Field, Option<String>)>,
-) -> Result<(), No> {
-    let changes = fields.iter().filter_map(|(field, _)| {
-        let line = LINES.iter().find(|(_, of)| of == field);
-        line.map(|(line, _)| line.trim_end_matches(':').to_lowercase())
-    });
-    let changes: Vec<String> = changes.collect();
-    let name = fields.iter().find(|(field, _)| *field == Field::Name);
-    let name = name.and_then(|(_, name)| name.clone()).unwrap_or_else(|| known.name().to_owned());
-    caller.set_profile(&known.agent, ProfileUpdate { fields, cards: None }).await?;
-    let agent = &*known.agent;
-    let told = json!({"agentId": agent, "agent_key": agent, "name": name, "changes": changes});
-    caller.shared.tell("agent.updated", &told, |_| true);
-    Ok(())
 }
 
 /// The fields of a profile that a text sets: a line for each, perhaps of a list and in bold. The last one of a field counts.

@@ -53,6 +53,7 @@ mod params;
 mod pieces;
 mod presence;
 mod profiles;
+mod records;
 mod runs;
 mod said;
 mod serve;

@@ -37,6 +37,10 @@ pub const ID_BYTES_MAX: usize = 128;
 pub const SUBJECT_CHARS_MAX: usize = 500;
 /// Its description, in characters: the mesh bounds it in bytes, too.
 pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
+/// Changes of teams and sessions that are still to be read before they are told: each is some reads. Of more the newest are not told.
+pub const RECORDS_WAITING_MAX: usize = 256;
+/// Connections that `health` lists.
+pub const CLIENTS_LISTED_MAX: usize = 1_000;
 /// Tasks that one request deletes: each is a write.
 pub const DELETED_AT_ONCE_MAX: usize = 200;
 /// Delegations that are listed: of more the newest.
@@ -173,10 +177,6 @@ pub const USAGE_ROWS_MAX: u64 = 1_000;
 pub const INSTANCE_NAME_BYTES_MAX: usize = 128;
 /// An agent's id that is made of its name.
 pub const SLUG_BYTES_MAX: usize = 64;
-/// Records of profiles that are read at once, and how often: those of one key are at most four thousand.
-pub const PROFILE_ROWS: usize = 500;
-/// See [`PROFILE_ROWS`].
-pub const PROFILE_PAGES_MAX: usize = 8;
 /// The body of a request over HTTP: as long as a message over a socket.
 pub const BODY_BYTES_MAX: usize = 512 * 1024;
 /// A part of a path, or a value of a query, when it is decoded.

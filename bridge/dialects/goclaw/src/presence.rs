@@ -1,4 +1,4 @@
-//! `presence`: agents that come and go, told to clients that know the event.
+//! `presence`: agents that come and go; and `health`: the node is otherwise than before. Told to clients that know these events.
 
 use std::{
     collections::BTreeMap,
@@ -12,13 +12,27 @@ use mesh::name::id::AgentId;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use crate::{agents::is_online, limits::PRESENCE_EVERY, shared::Shared};
+use crate::{
+    agents::is_online,
+    limits::PRESENCE_EVERY,
+    shared::{Client, Shared},
+    system,
+};
 
 /// Whether somebody looks, and how often something has changed.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     looks: AtomicBool,
     version: AtomicU64,
+    /// The same of the node's own state.
+    health: AtomicU64,
+}
+
+/// What was seen by the last look.
+#[derive(Debug, Default)]
+struct Last {
+    agents: Option<Seen>,
+    state: Option<&'static str>,
 }
 
 /// The agents of the mesh, and whether messages reach each now.
@@ -31,7 +45,7 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
     }
     let shared = Arc::downgrade(shared);
     drop(tokio::spawn(async move {
-        let mut last = None;
+        let mut last = Last::default();
         while let Some(shared) = go_on(&shared) {
             look(&shared, &mut last).await;
             drop(shared);
@@ -52,7 +66,7 @@ fn go_on(shared: &Weak<Shared>) -> Option<Arc<Shared>> {
     (is_told() && !shared.presence.looks.swap(true, Ordering::AcqRel)).then_some(shared)
 }
 
-async fn look(shared: &Arc<Shared>, last: &mut Option<Seen>) {
+async fn look(shared: &Arc<Shared>, last: &mut Last) {
     let modern: Vec<_> =
         shared.clients().into_iter().filter(|client| client.caller.modern).collect();
     let mut found = None;
@@ -63,17 +77,42 @@ async fn look(shared: &Arc<Shared>, last: &mut Option<Seen>) {
             break;
         }
     }
+    look_at_node(shared, &modern, last).await;
     let Some(attached) = found else { return };
     let now: Seen = attached.iter().map(|view| (view.agent.clone(), is_online(view))).collect();
-    let Some(before) = last.replace(now.clone()) else { return };
+    let Some(before) = last.agents.replace(now.clone()) else { return };
     let changed = changes(&before, &now);
     if changed.is_empty() {
         return;
     }
     let version = shared.presence.version.fetch_add(1, Ordering::Relaxed) + 1;
-    let (payload, state) = (json!({"agents": changed}), json!({"presence": version, "health": 0}));
+    let health = shared.presence.health.load(Ordering::Relaxed);
+    let state = json!({"presence": version, "health": health});
+    let payload = json!({"agents": changed});
     for client in modern {
         client.line.state("presence", &payload, &state);
+    }
+}
+
+async fn look_at_node(shared: &Arc<Shared>, modern: &[Client], last: &mut Last) {
+    let mut now = None;
+    for client in modern {
+        now = system::state_of(&client.caller).await.ok();
+        if now.is_some() {
+            break;
+        }
+    }
+    // Nobody can tell, or it is the first look.
+    let (Some(now), before) = (now, last.state) else { return };
+    last.state = Some(now);
+    if before.is_none_or(|before| before == now) {
+        return;
+    }
+    let health = shared.presence.health.fetch_add(1, Ordering::Relaxed) + 1;
+    let presence = shared.presence.version.load(Ordering::Relaxed);
+    let state = json!({"presence": presence, "health": health});
+    for client in modern {
+        client.line.state("health", &json!({"status": now}), &state);
     }
 }
 

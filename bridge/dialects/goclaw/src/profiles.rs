@@ -109,20 +109,11 @@ pub(crate) async fn update(caller: &Caller, params: &Params) -> Outcome {
         return Err(No::invalid("an agent's status is what it is"));
     }
     let fields = fields(params)?;
-    let changes: Vec<&str> = FIELDS
-        .iter()
-        .filter(|(_, field)| fields.iter().any(|(of, _)| of == field))
-        .filter_map(|(names, _)| names.first().copied())
-        .collect();
-    let name = fields.iter().find(|(field, _)| *field == Field::Name);
-    let name = name.and_then(|(_, name)| name.clone()).unwrap_or_else(|| known.name().to_owned());
     if !caller.owns(&known).await? {
         return Err(No::unauthorized(format!("agent {} is of another key", known.agent)));
     }
     let agent = known.agent.clone();
     caller.set_profile(&agent, ProfileUpdate { fields, cards: None }).await?;
-    let told = json!({"agentId": &*agent, "agent_key": &*agent, "name": name, "changes": changes});
-    caller.shared.tell("agent.updated", &told, |_| true);
     Ok(json!({"ok": true, "agentId": &*agent}))
 }
 

@@ -7,7 +7,7 @@ use mesh::{api::command::RoomView, name::id::RoomId, records::profile::Field};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    caller::{Caller, Speaker},
+    caller::Caller,
     chat::{Found, fitting, no_session, room_rows, session_key, thread_rows},
     facts::Facts,
     limits::{
@@ -228,7 +228,7 @@ pub(crate) async fn patch(caller: &Arc<Caller>, params: &Params) -> Outcome {
     }
     let (direct, key) = thread(caller, params, "a room has no label: it has a name").await?;
     let speaker = caller.speaker_of(&direct).await?;
-    let facts = caller
+    caller
         .change_facts((&direct, &key), &speaker, |facts| {
             if let Some(label) = label {
                 facts.label = label;
@@ -241,16 +241,7 @@ pub(crate) async fn patch(caller: &Arc<Caller>, params: &Params) -> Outcome {
             }
         })
         .await?;
-    updated(caller, &speaker, &key, &facts);
     Ok(json!({"ok": true, "key": key}))
-}
-
-/// Tells the user, and administrators of the key.
-fn updated(caller: &Caller, of: &Speaker, key: &str, facts: &Facts) {
-    let label = facts.label.clone().unwrap_or_default();
-    let payload = json!({"sessionKey": key, "label": label, "userId": of.user});
-    let print = caller.print();
-    caller.shared.tell("session.updated", &payload, |client| client.sees(of, print));
 }
 
 /// Forgets all that was said so far: agents keep it. `hidden`: the session is not listed any more, either.
@@ -260,13 +251,12 @@ async fn begin_anew(caller: &Caller, params: &Params, hidden: bool) -> Outcome {
     let of_thread = threads.iter().find(|thread| thread.key == key);
     let newest = of_thread.and_then(|thread| thread.numbers.last().copied()).unwrap_or(0);
     let speaker = caller.speaker_of(&direct).await?;
-    let facts = caller
+    caller
         .change_facts((&direct, &key), &speaker, |facts| {
             facts.epoch = facts.epoch.max(newest);
             facts.hidden = hidden;
         })
         .await?;
-    updated(caller, &speaker, &key, &facts);
     Ok(json!({"ok": true}))
 }
 

@@ -1,58 +1,97 @@
 //! `health` and `status`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use bridge::seam::call::{ListNodes, ListRooms};
-use mesh::name::id::NodeId;
+use mesh::{api::status::MemberStatus, name::id::NodeId};
 use serde_json::{Value, json};
 
 use crate::{
     agents::{Known, is_online},
     caller::Caller,
+    limits::CLIENTS_LISTED_MAX,
     methods::METHODS,
     outcome::{No, Outcome},
     times,
 };
 
-/// Other nodes of the mesh, by name.
-async fn peers(caller: &Caller) -> Result<Vec<Value>, No> {
-    let nodes = caller.read(ListNodes).await?.into_iter().filter(|node| !node.me);
-    let row = |name: String, id: NodeId, connected| {
-        let node = if name.is_empty() { id.to_string() } else { name };
-        json!({"node": node, "connected": connected})
+/// Other nodes of the mesh. Those that were removed from it are none.
+async fn others(caller: &Caller) -> Result<Vec<MemberStatus>, No> {
+    let mut nodes = caller.read(ListNodes).await?;
+    nodes.retain(|node| !node.me && node.parted.is_none());
+    Ok(nodes)
+}
+
+/// How the node is, in a word: it takes something new, and reaches some other node if there are any.
+pub(crate) async fn state_of(caller: &Caller) -> Result<&'static str, No> {
+    if caller.shared.desk.is_full() {
+        return Ok("degraded");
+    }
+    Ok(state(false, &others(caller).await?))
+}
+
+fn state(full: bool, others: &[MemberStatus]) -> &'static str {
+    let is_alone = !others.is_empty() && !others.iter().any(|node| node.connected);
+    if full || is_alone { "degraded" } else { "ok" }
+}
+
+/// Other nodes, by name, and since when there is a link to each.
+async fn peers(caller: &Caller, others: &[MemberStatus]) -> Vec<Value> {
+    let (links, now_ms) = (caller.shared.desk.links().await, times::now_ms());
+    let row = |node: &MemberStatus| {
+        let name = if node.name.is_empty() { node.node.to_string() } else { node.name.clone() };
+        let mut row = json!({"node": name, "connected": node.connected});
+        if let Some(up_ms) = links.get(&node.node).filter(|_| node.connected) {
+            row["since"] = json!(times::text(now_ms.saturating_sub(*up_ms)));
+        }
+        row
     };
-    Ok(nodes.map(|node| row(node.name, node.node, node.connected)).collect())
+    others.iter().map(row).collect()
+}
+
+/// Connections of the caller's key, of all dialects; of the owner's all.
+fn clients(caller: &Caller) -> Vec<Value> {
+    let row = |id: String, address: Option<IpAddr>, (user, role): (&str, &str), dialect: &str| {
+        let at = address.map(|at| at.to_string()).unwrap_or_default();
+        json!({"id": id, "remoteAddr": at, "userId": user, "role": role, "dialect": dialect})
+    };
+    let clients = caller.shared.clients();
+    let seen =
+        clients.iter().filter(|client| caller.owner || client.caller.print() == caller.print());
+    let people = seen.map(|client| {
+        let who = (&*client.caller.user, client.caller.role.name());
+        (client.since_ms, row(client.id.to_string(), client.address, who, "goclaw"))
+    });
+    let agents = caller.shared.desk.connected_here(&caller.holder, CLIENTS_LISTED_MAX);
+    let agents = agents.iter().map(|link| {
+        let dialect = link.dialect.unwrap_or_default().to_lowercase();
+        let id = format!("{dialect}-{}", link.id);
+        (link.since_ms, row(id, link.address, (&link.agent, "agent"), &dialect))
+    });
+    let rows = people.chain(agents).take(CLIENTS_LISTED_MAX).map(|(since_ms, mut row)| {
+        row["connectedAt"] = json!(times::text(since_ms));
+        row
+    });
+    rows.collect()
 }
 
 /// `id`: the connection's own.
 pub(crate) async fn health(caller: &Caller, id: u64) -> Outcome {
     let shared = &caller.shared;
-    let clients = shared.clients();
-    let dropped = clients.iter().map(|client| client.line.dropped());
-    let seen =
-        clients.iter().filter(|client| caller.owner || client.caller.print() == caller.print());
-    let rows = seen.map(|client| {
-        json!({
-            "id": client.id.to_string(),
-            "remoteAddr": client.address.map(|at| at.to_string()).unwrap_or_default(),
-            "userId": client.caller.user,
-            "role": client.caller.role.name(),
-            "dialect": "goclaw",
-            "connectedAt": times::text(client.since_ms),
-        })
-    });
+    let dropped: u64 = shared.clients().iter().map(|client| client.line.dropped()).sum();
+    let (full, others) = (shared.desk.is_full(), others(caller).await?);
     Ok(json!({
-        "status": "ok",
+        "status": state(full, &others),
         "version": env!("CARGO_PKG_VERSION"),
         "uptime": times::ms(shared.started.elapsed()),
         "mode": "mesh",
-        // A store that takes nothing answers no request of this dialect: the key could not be looked up.
-        "database": "ok",
+        // A node whose store fails ends.
+        "database": if full { "full" } else { "ok" },
         "tools": METHODS.iter().filter(|method| method.missing.is_none()).count() + 1,
-        "clients": rows.collect::<Vec<Value>>(),
+        "clients": clients(caller),
         "currentId": id.to_string(),
-        "droppedEvents": dropped.sum::<u64>(),
-        "peers": peers(caller).await?,
+        "droppedEvents": dropped,
+        "peers": peers(caller, &others).await,
     }))
 }
 
@@ -77,7 +116,7 @@ pub(crate) async fn status(caller: &Caller) -> Outcome {
         .collect();
     let rooms = caller.read(ListRooms { parent: None }).await?;
     let rooms = rooms.iter().filter(|room| room.sides.is_none()).count();
-    let connected = peers(caller).await?.iter().filter(|peer| peer["connected"] == true).count();
+    let connected = others(caller).await?.iter().filter(|node| node.connected).count();
     Ok(json!({
         "agentTotal": rows.len(),
         "agents": rows,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     caller::Caller,
-    members::{self, is_told, lead_of},
+    members::{self, lead_of},
     names::uuid_of,
     outcome::{Code, No, Outcome},
     params::{Names, Params, THIS_TEAM},
@@ -54,7 +54,7 @@ impl Caller {
         }
     }
 
-    async fn details(&self, rooms: Vec<RoomId>) -> Result<Vec<Details>, No> {
+    pub(crate) async fn details(&self, rooms: Vec<RoomId>) -> Result<Vec<Details>, No> {
         self.read(ReadDetails { rooms, settings: true }).await
     }
 
@@ -102,13 +102,6 @@ pub(crate) fn owned(caller: &Caller, room: &RoomView) -> Result<(), No> {
     Err(No::unauthorized("permission denied: not the owner of this team"))
 }
 
-/// Tells administrators who may see the team.
-fn tell(caller: &Caller, event: &str, room: &RoomView, payload: &Value) {
-    let access = room.access();
-    let may_read = |key| access.public || access.includes(key, None) || key == caller.print();
-    caller.shared.tell(event, payload, |client| is_told(client, may_read, &room.on_record));
-}
-
 /// Settings as they are kept, each by itself; visibility is the room's, and not among them.
 fn kept_settings(params: &Params) -> Result<Vec<(String, Option<String>)>, No> {
     let Some(settings) = params.object(&["settings"])? else { return Ok(Vec::new()) };
@@ -154,24 +147,16 @@ pub(crate) async fn update(caller: &Caller, params: &Params) -> Outcome {
     }
     let update = DetailsUpdate {
         closes: false,
-        title: name.clone().map(Some),
+        title: name.map(Some),
         description: description.map(|text| Some(text).filter(|text| !text.is_empty())),
         state: None,
         settings: kept_settings(params)?,
         ..DetailsUpdate::default()
     };
-    let names = [("name", update.title.is_some()), ("description", update.description.is_some())];
-    let names =
-        names.into_iter().filter(|(_, is_changed)| *is_changed).map(|(name, _)| name.to_owned());
-    let changes: Vec<String> =
-        names.chain(update.settings.iter().map(|(name, _)| format!("settings.{name}"))).collect();
-    if changes.is_empty() {
+    if update == DetailsUpdate::default() {
         return Err(No::invalid("name, description or settings is required"));
     }
     caller.act(&caller.speaker(), SetRoom { room: room.room, update }).await?;
-    let shown = name.unwrap_or_else(|| room.name.to_string());
-    let told = json!({"team_id": room.room.to_uuid(), "team_name": shown, "changes": changes});
-    tell(caller, "team.updated", &room, &told);
     Ok(json!({"ok": true}))
 }
 

@@ -47,6 +47,7 @@ mod pairing;
 mod presence;
 mod profiles;
 mod recorder;
+mod records;
 mod rooms;
 mod serve;
 mod sessions;

@@ -102,7 +102,7 @@ mod tests {
 
     fn seats(count: u64) -> BTreeMap<LinkId, Arc<Link>> {
         let link = |id| {
-            let link = Link::new(LinkId(id));
+            let link = Link::new(LinkId(id), None);
             let me = Me { agent: id.to_string().into(), key: KeyPrint([1; 16]), stable: false };
             link.register(me, Plain::voice());
             link.open();

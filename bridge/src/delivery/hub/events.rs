@@ -59,7 +59,8 @@ fn is_news(event: &RoomEvent) -> bool {
         | RoomEvent::Presence(_)
         | RoomEvent::OnceLost(_)
         | RoomEvent::ApprovalAsked(_)
-        | RoomEvent::ApprovalDecided(_) => false,
+        | RoomEvent::ApprovalDecided(_)
+        | RoomEvent::Recorded(_) => false,
     }
 }
 
@@ -119,8 +120,7 @@ impl Hub {
                 self.everybody(room, Event::Fate { room, request, to, now });
             }
             RoomEvent::OnceLost(lost) => {
-                let agent = lost.agent.clone();
-                self.agent_alone(&agent, Event::OnceLost { room, lost });
+                self.agent_alone(&lost.agent.clone(), Event::OnceLost { room, lost });
             }
             RoomEvent::ApprovalAsked(view) => self.task(room, Event::ApprovalAsked(view)),
             RoomEvent::ApprovalDecided(view) => {
@@ -135,6 +135,7 @@ impl Hub {
                 self.destroyed(room, access);
                 self.book.destroyed(room);
             }
+            RoomEvent::Recorded(notes) => self.overheard(room, &Event::Recorded { room, notes }),
             RoomEvent::VoteOpened(view) => self.notice(room, Event::VoteOpened(view)),
             RoomEvent::VoteEnded(result) => self.notice(room, Event::VoteEnded(result)),
             RoomEvent::ElectionStarted { candidates, by } => {

@@ -154,7 +154,8 @@ fn shown(room: RoomId, event: &RoomEvent) -> Option<Event> {
         | RoomEvent::ElectionStarted { .. }
         | RoomEvent::LeaderElected { .. }
         | RoomEvent::LeaderCleared { .. }
-        | RoomEvent::TaskDeleted { .. } => None,
+        | RoomEvent::TaskDeleted { .. }
+        | RoomEvent::Recorded(_) => None,
     }
 }
 

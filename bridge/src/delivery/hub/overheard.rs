@@ -2,20 +2,25 @@
 
 use std::sync::Arc;
 
-use mesh::{Proof, api::event::Delivered, name::id::RoomId};
+use mesh::{
+    Proof,
+    api::event::Delivered,
+    name::id::{AgentId, RoomId},
+    records::news::AgentNote,
+};
 use tokio::sync::broadcast;
 
 use super::Hub;
 use crate::{
-    limits::OVERHEARD_MAX,
+    limits::{DESCRIBED_MAX, OVERHEARD_MAX},
     seam::{
         answer::RoomFacts,
         event::{Event, Message},
     },
 };
 
-/// News of a room: it is there, or is not any more, something was said, a task was made, changed or deleted, an approval was asked for or decided about, or others
-/// are on its list. What is said in direct rooms is not among it.
+/// News of a room: it is there, or is not any more, something was said, a task was made, changed or deleted, an approval was asked for or decided about, others
+/// are on its list, or its records say something else. What is said in direct rooms is not among it.
 #[derive(Clone, Debug)]
 pub struct Overheard {
     /// The room.
@@ -26,19 +31,44 @@ pub struct Overheard {
     pub event: Event,
 }
 
+/// Records say something else of an agent, attached or not.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// The agent.
+    pub agent: AgentId,
+    /// What they say.
+    pub notes: Arc<[AgentNote]>,
+}
+
 #[derive(Debug)]
-pub(super) struct Overhearing(broadcast::Sender<Arc<Overheard>>);
+pub(super) struct Overhearing {
+    rooms: broadcast::Sender<Arc<Overheard>>,
+    agents: broadcast::Sender<Described>,
+}
 
 impl Default for Overhearing {
     fn default() -> Overhearing {
-        Overhearing(broadcast::Sender::new(OVERHEARD_MAX))
+        Overhearing {
+            rooms: broadcast::Sender::new(OVERHEARD_MAX),
+            agents: broadcast::Sender::new(DESCRIBED_MAX),
+        }
     }
 }
 
 impl Hub {
     /// From now on. Who does not keep up loses the oldest, and is told how many.
     pub(crate) fn overhear(&self) -> broadcast::Receiver<Arc<Overheard>> {
-        self.overhearing.0.subscribe()
+        self.overhearing.rooms.subscribe()
+    }
+
+    /// News of agents, in the same way.
+    pub(crate) fn hear_of_agents(&self) -> broadcast::Receiver<Described> {
+        self.overhearing.agents.subscribe()
+    }
+
+    pub(super) fn described(&self, agent: AgentId, notes: Arc<[AgentNote]>) {
+        // Nobody listens.
+        drop(self.overhearing.agents.send(Described { agent, notes }));
     }
 
     /// In the order in which the room's logs are read here.
@@ -55,7 +85,7 @@ impl Hub {
     }
 
     fn overhears(&self, room: RoomId, event: impl FnOnce(&RoomFacts) -> Option<Event>) {
-        if self.overhearing.0.receiver_count() == 0 {
+        if self.overhearing.rooms.receiver_count() == 0 {
             return;
         }
         let facts = self.read().rooms.get(&room).map(|known| known.facts.clone());
@@ -63,7 +93,7 @@ impl Hub {
             && let Some(event) = event(&facts)
         {
             // Nobody listens any more: nobody is to be told.
-            drop(self.overhearing.0.send(Arc::new(Overheard { room, facts, event })));
+            drop(self.overhearing.rooms.send(Arc::new(Overheard { room, facts, event })));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    net::IpAddr,
     sync::Arc,
 };
 
@@ -29,6 +30,21 @@ pub(super) struct Place {
     shares: bool,
     /// The last numbers that connections had been given which have ended since.
     seen: BTreeMap<RoomId, Number>,
+}
+
+/// A connection of an agent to this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connected {
+    /// Its number since the node's start.
+    pub id: u64,
+    /// The agent.
+    pub agent: AgentId,
+    /// Its dialect, for people.
+    pub dialect: Option<&'static str>,
+    /// The address of its client, if it has one.
+    pub address: Option<IpAddr>,
+    /// When it began. Unix milliseconds.
+    pub since_ms: u64,
 }
 
 /// A connection of an agent that may be connected here already.
@@ -86,6 +102,25 @@ impl Hub {
         let state = self.read();
         let place = state.agents.get(agent)?;
         place.links.iter().find_map(|link| link.voice()?.dialect())
+    }
+
+    /// The first connections of agents that are connected here, by the order in which they came: of this key, or of all.
+    pub(crate) fn connections(&self, key: Option<KeyPrint>, limit: usize) -> Vec<Connected> {
+        let state = self.read();
+        let links = state
+            .registered()
+            .filter(|(me, link)| key.is_none_or(|key| me.key == key) && link.life() == Life::Open);
+        let connected = links.map(|(me, link)| Connected {
+            id: link.id.0,
+            agent: me.agent.clone(),
+            dialect: link.voice().and_then(|voice| voice.dialect()),
+            address: link.client,
+            since_ms: link.since_ms,
+        });
+        let mut all: Vec<Connected> = connected.collect();
+        all.sort_unstable_by_key(|link| link.id);
+        all.truncate(limit);
+        all
     }
 
     /// A connection is one more of an agent that is connected here and shares, if it is.

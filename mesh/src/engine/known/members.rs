@@ -10,7 +10,14 @@ use crate::{
 };
 
 /// The beginning of the ids of a room's records: whose they are shows no more of a sealed one.
-type Subject = (Space, [u8; RecordId::SUBJECT_BYTES]);
+pub(super) type Subject = (Space, [u8; RecordId::SUBJECT_BYTES]);
+
+/// Of a record of this name.
+pub(super) fn subject(space: Space, id: RecordId) -> Subject {
+    let mut first = [0; RecordId::SUBJECT_BYTES];
+    first.copy_from_slice(&id.0[..RecordId::SUBJECT_BYTES]);
+    (space, first)
+}
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -41,9 +48,7 @@ impl OnRecord {
     }
 
     fn note(&mut self, space: Space, id: RecordId) {
-        let mut first = [0; RecordId::SUBJECT_BYTES];
-        first.copy_from_slice(&id.0[..RecordId::SUBJECT_BYTES]);
-        self.changed.extend(self.rooms.get(&(space, first)));
+        self.changed.extend(self.rooms.get(&subject(space, id)));
     }
 }
 

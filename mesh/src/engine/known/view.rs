@@ -148,6 +148,7 @@ impl Known {
     pub(crate) fn tell_of_room(&mut self, id: RoomId, announce: bool) {
         if !self.told.contains_key(&id) {
             self.note_place_of_members(id);
+            self.note_place_of_records(id);
         }
         let Some(view) = self.view(id) else {
             if let Some(told) = self.told.remove(&id) {

@@ -99,7 +99,7 @@ fn minted_here() -> (Node, Caller) {
     (node, caller)
 }
 
-fn of_two() -> (World, Caller) {
+pub(super) fn of_two() -> (World, Caller) {
     let mut world = World::new(2);
     world.link();
     world.nodes[0].mints(MINTED);

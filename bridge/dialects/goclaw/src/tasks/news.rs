@@ -14,9 +14,11 @@ use tokio::sync::broadcast::error::RecvError;
 use super::rows::{actor_type, status_of};
 use crate::{
     approvals,
+    caller::Caller,
+    delegations,
     members::{self, is_told},
     names::user_of,
-    said,
+    records, said,
     shared::Shared,
     times,
 };
@@ -24,13 +26,19 @@ use crate::{
 /// Hears all that happens to tasks and approvals at this node, as long as the dialect is there.
 pub(crate) fn listen(shared: &Arc<Shared>) {
     let mut heard = shared.desk.overhear();
+    let records = records::listen(shared);
     let shared: Weak<Shared> = Arc::downgrade(shared);
     drop(tokio::spawn(async move {
         loop {
             match heard.recv().await {
                 Ok(news) => {
                     let Some(shared) = shared.upgrade() else { return };
-                    tell(&shared, &news);
+                    if matches!(news.event, Event::Recorded { .. }) {
+                        // More has changed at once than is read: those who are told look again some time.
+                        drop(records.try_send(news));
+                    } else {
+                        tell(&shared, &news);
+                    }
                 }
                 // More happened at once than is kept for those who hear it.
                 Err(RecvError::Lagged(_)) => {}
@@ -52,11 +60,15 @@ fn tell(shared: &Shared, news: &Overheard) {
     } else {
         return members::tell(shared, news);
     };
+    // Of the other key's room nothing is said, and of a direct room nobody is told here.
+    let hears = |client: &Caller| {
+        is_told(client, |key| news.facts.readable_by(key, None), &news.facts.on_record)
+    };
     for (what, payload) in events {
-        // Of the other key's room nothing is said, and of a direct room nobody is told here.
-        shared.tell(&format!("team.task.{what}"), &payload, |client| {
-            is_told(client, |key| news.facts.readable_by(key, None), &news.facts.on_record)
-        });
+        shared.tell(&format!("team.task.{what}"), &payload, hears);
+    }
+    if let Some((name, payload)) = delegations::event(&news.event) {
+        shared.tell(name, &payload, hears);
     }
 }
 

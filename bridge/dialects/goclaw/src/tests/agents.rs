@@ -1,6 +1,6 @@
 //! Agents, as people look at them.
 
-use bridge::seam::call::{SetPresence, SetProfile};
+use bridge::seam::call::{ListDescribed, SetPresence, SetProfile};
 use mesh::{
     records::profile::{Card, Field, ProfileUpdate},
     wire::roster::{Presence, Status},
@@ -69,6 +69,30 @@ async fn agents_of_all_keys_are_listed_with_all_that_is_known_of_them() {
     );
     let status = client.gets("status", json!({})).await;
     assert_eq!((&status["agentTotal"], &status["clients"]), (&json!(1), &json!(1)));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_is_away_is_listed_for_all_if_it_has_a_profile_that_shows() {
+    let node = Node::new().await;
+    let (bob, cy) = two(&node).await;
+    let mut other = node.connected(MINTED, "eve").await;
+    let listed = async |client: &mut Client| {
+        let list = client.gets("agents.list", json!({})).await;
+        let rows = list["agents"].as_array().unwrap().clone();
+        let id = |row: &Value| row["id"].as_str().unwrap().to_owned();
+        rows.iter().map(|row| (id(row), row["status"] == "active")).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&mut other).await, [("bob".to_owned(), true), ("c:y".to_owned(), true)]);
+    drop((bob, cy));
+    node.fake.detach("bob", Vec::new());
+    node.fake.detach("c:y", Vec::new());
+    assert_eq!(listed(&mut other).await, [("bob".to_owned(), false)], "the other has no profile");
+    let mut owner = node.owner().await;
+    owner.gets("agents.delete", json!({"agentId": "bob"})).await;
+    assert_eq!(listed(&mut other).await, [], "it has retired");
+    let all = ListDescribed { limit: 9 };
+    assert!(node.bridge.desk().ask(&Visitor::stranger(), all).await.unwrap().is_empty());
     node.stop().await;
 }
 

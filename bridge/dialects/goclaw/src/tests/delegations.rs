@@ -1,7 +1,11 @@
 //! What agents ask of each other.
 
-use bridge::seam::call::{AssignTask, Join, OpenDirect};
-use mesh::{api::agenda::NewTask, name::id::AgentId};
+use bridge::seam::call::{AssignTask, ChangeTask, Join, OpenDirect};
+use mesh::{
+    api::agenda::{NewTask, TaskUpdate},
+    name::id::AgentId,
+    wire::tasks::TaskStatus,
+};
 
 use super::*;
 
@@ -91,4 +95,60 @@ async fn a_person_is_shown_what_agents_ask_of_it_and_of_nobody_else() {
         (&list["records"][0]["task"], &list["records"][0]["user_id"]),
         (&json!("may I?"), &json!("eve"))
     );
+}
+
+#[tokio::test]
+async fn a_task_that_one_agent_gives_another_is_told_when_it_begins_and_ends() {
+    let node = Node::new().await;
+    node.mint(MINTED, Some(&[Scope::Read]));
+    let (bob, cy) = (node.agent("bob", KEY).await, node.agent("cy", KEY).await);
+    let desk = node.bridge.desk();
+    for agent in [&bob, &cy] {
+        desk.ask(&agent.visitor, Join(lobby())).await.unwrap();
+    }
+    let mut client = node.owner().await;
+    let mut viewer = node.connected(MINTED, "eve").await;
+    for (end, name) in [
+        (TaskStatus::Completed, "delegation.completed"),
+        (TaskStatus::Failed, "delegation.failed"),
+        (TaskStatus::Cancelled, "delegation.cancelled"),
+    ] {
+        let new = NewTask { assignee: Some("cy".into()), ..NewTask::of(lobby(), "shear") };
+        let task = desk.ask(&bob.visitor, AssignTask(new)).await.unwrap().task;
+        let begun = client.event_called("delegation.started").await;
+        let begins = TaskUpdate { status: Some(TaskStatus::InProgress), ..TaskUpdate::of(task) };
+        desk.ask(&cy.visitor, ChangeTask(begins)).await.unwrap();
+        let ends = TaskUpdate { status: Some(end), ..TaskUpdate::of(task) };
+        desk.ask(&cy.visitor, ChangeTask(ends)).await.unwrap();
+        let over = loop {
+            let event = client.any_event().await;
+            if event["event"].as_str().unwrap().starts_with("delegation.") {
+                break event;
+            }
+        };
+        assert_eq!(over["event"], name, "and nothing between the two");
+        for (told, status) in [(begun, "running"), (over, &name["delegation.".len()..])] {
+            let told = &told["payload"];
+            assert_eq!((&told["id"], &told["status"]), (&json!(task.to_uuid()), &json!(status)));
+            assert_eq!(
+                (&told["source_agent_key"], &told["target_agent_key"]),
+                (&json!("bob"), &json!("cy"))
+            );
+        }
+    }
+    // A task that nobody gave: its maker has it.
+    let own = NewTask { assignee: Some("cy".into()), ..NewTask::of(lobby(), "wash") };
+    let task = desk.ask(&cy.visitor, AssignTask(own)).await.unwrap().task;
+    let ends = TaskUpdate { status: Some(TaskStatus::Completed), ..TaskUpdate::of(task) };
+    desk.ask(&cy.visitor, ChangeTask(ends)).await.unwrap();
+    loop {
+        let event = client.any_event().await;
+        assert!(!event["event"].as_str().unwrap().starts_with("delegation."), "{event}");
+        if event["event"] == "team.task.completed" && event["payload"]["subject"] == "wash" {
+            break;
+        }
+    }
+    viewer.gets("health", json!({})).await;
+    assert!(viewer.events.iter().all(|event| event["event"] == "presence"), "{:?}", viewer.events);
+    node.stop().await;
 }

@@ -63,3 +63,38 @@ async fn a_node_that_stops_tells_connected_clients_and_no_others() {
     };
     assert_eq!(code, 1001);
 }
+
+#[tokio::test]
+async fn a_node_whose_disk_takes_nothing_says_so_and_tells_clients_that_know_the_event() {
+    let node = Node::new().await;
+    let mut old = node.client().await;
+    assert!(old.ask("connect", json!({"token": KEY, "user_id": "old"})).await.is_ok());
+    let mut client = node.owner().await;
+    let well = client.gets("health", json!({})).await;
+    assert_eq!((&well["status"], &well["database"]), (&json!("ok"), &json!("ok")));
+    // The first look tells nobody of a state that nobody has seen change.
+    let mut full = false;
+    let first = async {
+        loop {
+            full = !full;
+            node.hub.set_full(full);
+            let told = timeout(Duration::from_secs(3), client.event_called("health")).await;
+            if let Ok(told) = told {
+                return told;
+            }
+        }
+    };
+    let told = timeout(PATIENCE, first).await.expect("it is told");
+    let (status, database) = if full { ("degraded", "full") } else { ("ok", "ok") };
+    assert_eq!(told["payload"], json!({"status": status}));
+    assert_eq!(told["stateVersion"]["health"], 1, "{told}");
+    let now = client.gets("health", json!({})).await;
+    assert_eq!((&now["status"], &now["database"]), (&json!(status), &json!(database)));
+    node.hub.set_full(!full);
+    let told = client.event_called("health").await;
+    assert_eq!(told["payload"], json!({"status": if full { "ok" } else { "degraded" }}));
+    assert_eq!(told["stateVersion"]["health"], 2, "{told}");
+    assert!(old.ask("health", json!({})).await.is_ok());
+    assert!(old.events.is_empty(), "{:?}", old.events);
+    node.stop().await;
+}

@@ -14,6 +14,8 @@ async fn an_agent_is_made_offline_and_comes_with_its_key() {
     let result = client.gets("agents.create", made.clone()).await;
     assert_eq!((&result["agentId"], &result["ok"]), (&json!("alice-bot"), &json!(true)));
     assert!(result["note"].as_str().unwrap().contains("offline until"));
+    let told = client.event().await;
+    assert_eq!(told["payload"]["changes"], json!(["name", "emoji", "provider", "model"]));
     let list = client.gets("agents.list", json!({})).await;
     let row = &list["agents"][0];
     let expect = json!({
@@ -49,7 +51,7 @@ async fn an_agent_is_made_offline_and_comes_with_its_key() {
         (&told["event"], &told["payload"]["agentId"]),
         (&json!("agent.updated"), &json!("alice-bot"))
     );
-    assert_eq!(told["payload"]["changes"], json!(["emoji", "model", "agent_description"]));
+    assert_eq!(told["payload"]["changes"], json!(["description", "emoji", "model"]));
     let row = client.gets("agent", json!({"agentId": "alice-bot"})).await;
     assert_eq!(
         (&row["model"], &row["description"], &row["online"]),

@@ -177,6 +177,7 @@ const EVENTS: &[(&str, &str)] = &[
     ("exec.approval.pending", "id:s command:s agentId:s createdAt:n teamId:s"),
     ("exec.approval.requested", "id:s command:s agentId:s createdAt:n teamId:s"),
     ("exec.approval.resolved", "id:s decision:s by:s?"),
+    ("health", "status:s"),
     ("log", "timestamp:s time:s level:s message:s source:s"),
     ("mesh.cancel", "runId:s"),
     ("mesh.request", "runId:s sessionKey:s from:s message:s roomId:s"),

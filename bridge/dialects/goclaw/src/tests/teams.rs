@@ -101,6 +101,8 @@ async fn a_team_is_made_and_changed_by_administrators_of_its_key() {
         (&told["event"], &told["payload"]["team_name"]),
         (&json!("team.created"), &json!("readers"))
     );
+    let told = client.event().await;
+    assert_eq!(told["payload"]["changes"], json!(["settings.lang"]), "its settings come after it");
     assert_eq!(client.refused("teams.create", params).await.0, "ALREADY_EXISTS");
     let params = json!({"name": "x", "agent_ids": ["bob"]});
     assert_eq!(client.refused("teams.create", params).await.0, "NOT_FOUND", "nobody is called so");
@@ -112,7 +114,11 @@ async fn a_team_is_made_and_changed_by_administrators_of_its_key() {
     let params = json!({"team_id": id, "name": "Readers of books", "settings": {"lang": null}});
     assert_eq!(client.gets("teams.update", params).await, json!({"ok": true}));
     let told = client.event().await;
-    assert_eq!(told["payload"]["changes"], json!(["name", "settings.lang"]));
+    let payload = json!({
+        "team_id": id, "team_name": "Readers of books", "member_count": 0,
+        "changes": ["name", "settings"],
+    });
+    assert_eq!((&told["event"], &told["payload"]), (&json!("team.updated"), &payload));
     let got = client.gets("teams.get", json!({"id": id})).await;
     assert_eq!(got["team"]["name"], "Readers of books");
     assert_eq!(got["team"]["settings"], json!({"visibility": "public"}));
