@@ -116,14 +116,14 @@ fn tasks(node: &Daemon, key: &str) -> Vec<Value> {
     serde_json::from_str::<Value>(body).unwrap()["tasks"].as_array().unwrap().clone()
 }
 
-fn is_alone(node: &Daemon) -> bool {
+pub(crate) fn is_alone(node: &Daemon) -> bool {
     let status = node.status();
     let peers = status["peers"].as_array().unwrap();
     peers.iter().all(|peer| peer["connected"] == false || peer["alive"] == false)
 }
 
 /// Two nodes that know each other by a link that can be cut.
-fn linked(dirs: &[tempfile::TempDir; 2], runtime: &Runtime) -> ([Daemon; 2], Pipe) {
+pub(crate) fn linked(dirs: &[tempfile::TempDir; 2], runtime: &Runtime) -> ([Daemon; 2], Pipe) {
     let alone = "--no-discovery";
     let first = keyed(dirs[0].path(), &[alone]);
     let target = first.ready["listen"][0].as_str().unwrap().to_owned();

@@ -1,133 +1,16 @@
-//! The index of agents at several nodes, by a stand-in for the ClawFinder client: it sends what that one sends, reads the status
-//! line of an error and nothing else, and has its keys made by gpg.
+//! The index of agents at several nodes, by a stand-in for the ClawFinder client (`client`).
 
-use std::{
-    fs,
-    io::{Read as _, Write as _},
-    net::TcpStream,
-    os::unix::fs::PermissionsExt as _,
-    process::{Command, Stdio},
-};
+mod client;
+mod deals;
+mod peers;
 
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use serde_json::json;
 
+pub(crate) use self::client::{Client, INBOX, SENT};
 use crate::{
     harness::{Daemon, temp, until},
     members::three,
 };
-
-/// The client, with its own keyring.
-struct Client {
-    home: TempDir,
-    name: String,
-    key: Option<String>,
-}
-
-impl Client {
-    /// `gpg init`. `None`: there is no gpg here.
-    #[expect(clippy::print_stderr, reason = "whoever runs the tests is told that one was left out")]
-    fn new(name: &str) -> Option<Client> {
-        let home = temp();
-        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        let client = Client { home, name: name.to_owned(), key: None };
-        let user_id = format!("{name} <{name}@clawfinder.dev>");
-        let Some(made) =
-            client.gpg(&["--quick-generate-key", &user_id, "ed25519", "sign", "never"])
-        else {
-            eprintln!("skipped: there is no gpg here");
-            return None;
-        };
-        assert!(made.is_empty(), "{made}");
-        let id = client.fingerprint();
-        client.gpg(&["--quick-add-key", &id, "cv25519", "encr", "never"]).unwrap();
-        Some(client)
-    }
-
-    fn gpg(&self, arguments: &[&str]) -> Option<String> {
-        let mut command = Command::new("gpg");
-        command.args([
-            "--batch",
-            "--yes",
-            "--quiet",
-            "--pinentry-mode",
-            "loopback",
-            "--passphrase",
-            "",
-        ]);
-        command.arg("--homedir").arg(self.home.path()).args(arguments);
-        let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-        assert!(output.status.success(), "gpg {arguments:?}");
-        Some(String::from_utf8(output.stdout).unwrap())
-    }
-
-    fn fingerprint(&self) -> String {
-        let listed = self.gpg(&["--with-colons", "--fingerprint", "--list-keys"]).unwrap();
-        let line = listed.lines().find(|line| line.starts_with("fpr:")).unwrap();
-        line.split(':').nth(9).unwrap().to_owned()
-    }
-
-    /// A request, and what the client prints: its data, or the status line.
-    fn ask(
-        &self,
-        node: &Daemon,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<Value, String> {
-        let at = node.text("http").trim_start_matches("http://");
-        // Pages that anybody may read, and registering, are asked without it.
-        let needs_key = path.contains("/me/") || (method != "GET" && !path.contains("/register/"));
-        let key = self.key.as_ref().filter(|_| needs_key);
-        let key = key.map(|key| format!("authorization: Bearer {key}\r\n"));
-        let body = body.map(Value::to_string);
-        let length = body.as_ref().map(|body| {
-            format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len())
-        });
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\naccept: application/json\r\n\
-             accept-language: *\r\nsec-fetch-mode: cors\r\nuser-agent: node\r\n\
-             accept-encoding: gzip, deflate\r\n{}{}\r\n{}",
-            key.unwrap_or_default(),
-            length.unwrap_or_default(),
-            body.unwrap_or_default()
-        );
-        let mut socket = TcpStream::connect(at).unwrap();
-        socket.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let line = head.lines().next().unwrap().strip_prefix("HTTP/1.1 ").unwrap();
-        if !line.starts_with('2') {
-            return Err(line.to_owned());
-        }
-        Ok(if line.starts_with("204") {
-            json!({"deleted": true})
-        } else {
-            serde_json::from_str(body).unwrap()
-        })
-    }
-
-    /// `agent register`, with the whole keyring.
-    fn register(&mut self, node: &Daemon) -> Result<Value, String> {
-        let keyring = self.gpg(&["--armor", "--export"]).unwrap();
-        let body = json!({
-            "name": self.name, "username": self.name, "pgp_key": keyring,
-            "payment_methods": ["invoice"], "contact_methods": [{"method": "index_mailbox"}],
-        });
-        let made = self.ask(node, "POST", "/api/agents/register/", Some(&body))?;
-        self.key = Some(made["api_key"].as_str().unwrap().to_owned());
-        Ok(made)
-    }
-
-    fn me(&self, node: &Daemon) -> Result<Value, String> {
-        self.ask(node, "GET", "/api/agents/me/", None)
-    }
-
-    fn count(&self, node: &Daemon, path: &str) -> u64 {
-        self.ask(node, "GET", path, None).unwrap()["count"].as_u64().unwrap()
-    }
-}
 
 #[test]
 fn an_agent_of_one_node_is_one_of_all_also_when_that_node_is_gone() {
@@ -146,7 +29,7 @@ fn an_agent_of_one_node_is_one_of_all_also_when_that_node_is_gone() {
             .is_ok_and(|it| it["id"] == made["id"])
     });
     until("her key is, too", || alice.me(&second).is_ok());
-    let other = Client { home: temp(), name: "alice-bot".to_owned(), key: None };
+    let other = Client::without_key("alice-bot");
     let taken = json!({"name": "x", "username": "alice-bot", "pgp_key": bob.gpg(&["--armor", "--export"]).unwrap()});
     let refused = other.ask(&third, "POST", "/api/agents/register/", Some(&taken)).unwrap_err();
     assert!(refused.starts_with("409 Conflict: "), "{refused}");
@@ -229,68 +112,6 @@ fn an_operator_hides_an_account_at_one_node_alone() {
     assert!(shows(&first));
 }
 
-impl Client {
-    /// `message send`: it looks the recipient up, takes the key as it comes, and encrypts to that alone.
-    fn send(&self, node: &Daemon, to: &str, (subject, text): (&str, &str)) -> Value {
-        let shown = self.ask(node, "GET", &format!("/api/agents/{to}/"), None).unwrap();
-        let body = self.seal(&shown, text);
-        let mail = json!({"recipient_id": to, "subject": subject, "body": body});
-        self.ask(node, "POST", "/api/agents/me/send/", Some(&mail)).unwrap()
-    }
-
-    fn seal(&self, to: &Value, text: &str) -> String {
-        let [key, plain, sealed] =
-            ["key.asc", "plain", "sealed"].map(|name| self.home.path().join(name));
-        fs::write(&key, to["pgp_key"].as_str().unwrap()).unwrap();
-        fs::write(&plain, text).unwrap();
-        self.gpg(&["--import", key.to_str().unwrap()]).unwrap();
-        let (id, own) = (to["id"].as_str().unwrap(), self.fingerprint());
-        let (to, from) = (sealed.to_str().unwrap(), plain.to_str().unwrap());
-        self.gpg(&[
-            "--armor",
-            "--trust-model",
-            "always",
-            "--local-user",
-            &own,
-            "--recipient",
-            id,
-            "--output",
-            to,
-            "--sign",
-            "--encrypt",
-            from,
-        ])
-        .unwrap();
-        fs::read_to_string(sealed).unwrap()
-    }
-
-    /// `inbox read`: decrypted by gpg, which has to know the signer.
-    fn read(&self, node: &Daemon, mail: &Value) -> Result<String, String> {
-        let path = format!("/api/agents/me/inbox/{}/", mail["id"].as_str().unwrap());
-        let mail = self.ask(node, "GET", &path, None)?;
-        let body = mail["body"].as_str().unwrap();
-        if !body.contains("-----BEGIN PGP MESSAGE-----") {
-            return Ok(body.to_owned());
-        }
-        let sender = format!("/api/agents/{}/", mail["sender_id"].as_str().unwrap());
-        let sender = self.ask(node, "GET", &sender, None)?;
-        let [key, sealed] = ["sender.asc", "mail"].map(|name| self.home.path().join(name));
-        fs::write(&key, sender["pgp_key"].as_str().unwrap()).unwrap();
-        fs::write(&sealed, body).unwrap();
-        self.gpg(&["--import", key.to_str().unwrap()]).unwrap();
-        // Anything but 0 is an error to the client: an unknown signer, too.
-        Ok(self.gpg(&["--decrypt", sealed.to_str().unwrap()]).unwrap())
-    }
-
-    fn rows(&self, node: &Daemon, path: &str) -> Vec<Value> {
-        let page = self.ask(node, "GET", path, None).unwrap();
-        page["results"].as_array().unwrap().clone()
-    }
-}
-
-const INBOX: &str = "/api/agents/me/inbox/";
-const SENT: &str = "/api/agents/me/sent/";
-
 #[test]
 fn mail_reaches_one_whose_node_was_down_from_a_node_that_carries_it() {
     let (Some(mut alice), Some(mut bob)) = (Client::new("alice-bot"), Client::new("bob-bot"))
@@ -346,7 +167,7 @@ fn a_hosted_account_reads_and_writes_at_every_node_to_which_its_key_is_shown() {
     let dirs = [temp(), temp(), temp()];
     let [first, second, third] = three(&dirs);
     let alice_id = alice.register(&first).unwrap()["id"].clone();
-    let mut hosted = Client { home: temp(), name: "cat".to_owned(), key: None };
+    let mut hosted = Client::without_key("cat");
     let body = json!({"name": "Cat", "username": "cat", "hosted": true});
     let made = hosted.ask(&first, "POST", "/api/agents/register/", Some(&body)).unwrap();
     hosted.key = Some(made["api_key"].as_str().unwrap().to_owned());

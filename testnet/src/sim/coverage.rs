@@ -65,6 +65,11 @@ happenings! {
     Listed, Any, "record of an account written";
     Unlisted, Any, "record of an account deleted";
     LetterSent, Any, "mail of an account written";
+    LetterKept, Any, "mail there after a start";
+    LetterRead, Any, "mail read by its recipient";
+    NameTaken, Any, "username refused";
+    NameKept, Any, "username kept to the end";
+    NameLost, Any, "username lost to an earlier claim";
     Reviewed, Any, "record about an account written";
     Deletion, Any, "record deleted";
     Replaced, Any, "record replaced";

@@ -8,7 +8,7 @@
 //! their key was presented, and neither their names nor anything that is written there leaves a node
 //! in the clear.
 
-mod accounts;
+pub(super) mod accounts;
 pub(super) mod alike;
 mod answers;
 mod asked;
@@ -242,9 +242,6 @@ impl Holder {
 impl Holders {
     /// Some operator or agent does something.
     pub(super) fn act(&mut self, cluster: &mut Cluster) {
-        if cluster.dice.chance(15) {
-            return self.act_for_account(cluster);
-        }
         let minted = self.keys.iter().all(|key| !key.minted.is_empty());
         if cluster.dice.chance(if minted { 4 } else { 50 }) {
             return self.operate(cluster);
@@ -405,6 +402,9 @@ impl Part for Holders {
         let Reply { node, result, .. } = reply;
         if let Err(refused) = result {
             cluster.say(|| format!("node{node}: {asked:?} refused: {refused}"));
+            if let Asked::Claim(i) | Asked::Order(i) = asked {
+                self.stop_registering(i);
+            }
         }
         match (asked, result) {
             (Asked::Attach(asked), result) => self.registered(cluster, *node, &asked, result)?,
@@ -435,6 +435,9 @@ impl Part for Holders {
                 self.holders[i].rooms.remove(&room);
             }
             (Asked::Claim(i), Ok(_)) => self.account_is_claimed(cluster, i, *node),
+            (Asked::Order(i), Ok(Outcome::Claims(order))) => {
+                self.order_is_known(cluster, (i, *node), order);
+            }
             (Asked::Records(said), Ok(Outcome::Stamps(stamps))) => {
                 self.records_are_written(cluster, *node, (&said, stamps))?;
             }
@@ -459,6 +462,7 @@ impl Part for Holders {
     fn node_down(&mut self, _cluster: &Cluster, node: usize) {
         self.calls.node_down(node);
         self.displace(node, |_| true);
+        self.accounts.node_down(node);
         for holder in &mut self.holders {
             holder.registering = holder.registering.filter(|at| *at != node);
         }
@@ -604,10 +608,15 @@ impl Holders {
         }
         if let Change::Entry { room, at, entry } = change
             && *room == cluster.directory()
-            && let Body::AgentClaimed(claim) = Body::decode(entry.facts.kind, &entry.body)
         {
             let place = cluster.entry(node, *room, *at)?;
-            self.claims.insert(place, (Arc::clone(&claim.agent), claim.key()));
+            let body = Body::decode(entry.facts.kind, &entry.body);
+            if let Body::AgentClaimed(claim) = body {
+                self.claims.insert(place, (Arc::clone(&claim.agent), claim.key()));
+            } else if let Body::AccountClaimed(claim) = body {
+                let account = claim.account();
+                self.accounts.claims.insert(place, (account, claim.labels));
+            }
         }
         Ok(())
     }
@@ -638,7 +647,9 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
             let revoked = *key == LOST && *refused == Refused::NoRoom;
             taken || revoked || matches!(refused, Refused::Superseded | Refused::Stopping)
         }
-        Asked::Claim(_) | Asked::Records(_) => accounts::may_be_refused_to_account(refused),
+        Asked::Claim(_) | Asked::Order(_) | Asked::Records(_) => {
+            accounts::may_be_refused_to_account(refused)
+        }
         // Its id may be another key's by now; and a node may not know of the key any more.
         Asked::Profile(_) => {
             matches!(refused, Refused::Impossible(_)) || may_be_in_the_way(refused)

@@ -243,6 +243,10 @@ impl World {
     /// Some agent does something.
     fn act(&mut self) -> Result<(), Broken> {
         let World { cluster, agents, .. } = self;
+        if cluster.dice.chance(8) {
+            self.holders.act_for_account(cluster);
+            return Ok(());
+        }
         if cluster.plan.keys && cluster.dice.chance(12) {
             self.holders.act(cluster);
             return Ok(());

@@ -55,3 +55,48 @@ async fn collect(mut body: Body, most: usize) -> Answer<Vec<u8>> {
     }
     Ok(kept)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
+    use axum::{http::HeaderValue, response::IntoResponse as _};
+    use hyper::body::Frame;
+
+    use super::*;
+    use crate::limits::STRANGERS_BODY_WITHIN;
+
+    /// A client that has sent all but the end of a body, and sends no more.
+    struct Stalled(Option<Bytes>);
+
+    impl hyper::body::Body for Stalled {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            self.0.take().map_or(Poll::Pending, |data| Poll::Ready(Some(Ok(Frame::data(data)))))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_stalls_is_waited_for_no_longer_than_its_time() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let bounds = (STRANGERS_BODY_WITHIN, 100);
+        let whole = read(&headers, Body::from("{}"), bounds).await;
+        assert_eq!(whole.unwrap_or_default(), b"{}");
+        let began = tokio::time::Instant::now();
+        let stalled = Body::new(Stalled(Some(Bytes::from_static(b"{"))));
+        let refused = read(&headers, stalled, bounds).await.err().map(|it| it.into_response());
+        let status = refused.map(|response| response.status());
+        assert_eq!(status, Some(StatusCode::REQUEST_TIMEOUT));
+        assert_eq!(began.elapsed(), STRANGERS_BODY_WITHIN);
+    }
+}

@@ -23,11 +23,13 @@ use tokio::{
 use crate::{ClawFinder, Overseer, Settings};
 
 mod accounts;
+mod bounds;
 mod door;
 mod hidden;
 mod hosted;
 mod listings;
 mod mail;
+mod mutated;
 mod rooms;
 mod tools;
 

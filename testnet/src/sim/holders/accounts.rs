@@ -3,7 +3,14 @@
 //! *records*: as of `profiles`; and a node that has heard of the end of an account keeps nothing more that is the account's, or
 //! about it.
 
-use std::{collections::BTreeSet, sync::Arc};
+mod drafts;
+pub(super) mod letters;
+pub(in crate::sim) mod names;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use mesh::{
     api::{
@@ -14,14 +21,15 @@ use mesh::{
     name::{account::Label, id::KeyPrint, key::KeySecret},
     records::{
         collection::Collection,
-        finder::{
-            Correspondence, Envelope, Form, JOBS, Job, MAILS, MARKS, Mark, PROFILES, Pricing,
-            Profile, REVIEWS, Review, SEEN, Seen,
-        },
+        finder::{JOBS, MAILS, MARKS, Mark, PROFILES, Profile, REVIEWS},
     },
     wire::record::{RecordKey, Space, Stamp},
 };
 
+use self::{
+    letters::{Letter, Letters},
+    names::Registering,
+};
 use super::{
     Holders,
     asked::{Asked, RecordsSaid},
@@ -31,74 +39,113 @@ use crate::sim::{
     cluster::Cluster,
     coverage::Happening,
     keys,
-    promises::{Broken, broken},
+    promises::{Broken, Entry, broken},
 };
 
 /// The first one never ends.
-const ACCOUNTS: usize = 4;
+const ACCOUNTS: usize = 9;
 /// Jobs of each.
 const JOBS_EACH: u64 = 4;
 
 /// An account of the world.
 #[derive(Debug)]
 pub(super) struct Account {
-    secret: Arc<KeySecret>,
+    pub(super) secret: Arc<KeySecret>,
     /// Nodes that have said that they claimed it.
     pub(super) claimed: BTreeSet<usize>,
+    /// The username that it wants: claimed by some node, or about to be.
+    pub(super) name: Option<u8>,
+    registering: Option<Registering>,
+    /// A node has answered that the username is its own.
+    pub(super) named: bool,
     /// Somebody has asked for its end.
-    ending: bool,
+    pub(super) ending: bool,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Accounts(Vec<Account>);
+pub(super) struct Accounts {
+    pub(super) all: Vec<Account>,
+    letters: Letters,
+    /// Claims, wherever they are written.
+    pub(super) claims: BTreeMap<Entry, (KeyPrint, Vec<Label>)>,
+    /// Accounts that a record that somebody was answered for is about, besides its owner.
+    about: BTreeMap<Name, BTreeSet<KeyPrint>>,
+}
 
 impl Default for Accounts {
     fn default() -> Accounts {
         let account = |nth| Account {
             secret: Arc::new(keys::secret(&format!("account {nth}"))),
             claimed: BTreeSet::new(),
+            name: None,
+            registering: None,
+            named: false,
             ending: false,
         };
-        Accounts((0..ACCOUNTS).map(account).collect())
+        let all = (0..ACCOUNTS).map(account).collect();
+        Accounts { all, letters: Letters::new(), claims: BTreeMap::new(), about: BTreeMap::new() }
     }
 }
 
 impl Accounts {
     pub(super) fn get(&self, print: KeyPrint) -> Option<&Account> {
-        self.0.iter().find(|account| account.secret.print() == print)
+        self.all.iter().find(|account| account.secret.print() == print)
     }
 
     /// Whether a record may be gone, with the account that owns it or another one.
     pub(super) fn may_be_gone(&self, name: &Name) -> bool {
-        let owner = name.2.owner.and_then(|owner| self.get(owner));
-        let ends = self.0.iter().any(|account| account.ending);
-        let goes = owner.is_some_and(|owner| owner.ending) && name.1 != PROFILES.number;
-        let about_others = [REVIEWS.number, MAILS.number, MARKS.number];
-        goes || (ends && about_others.contains(&name.1))
+        let ends = |print: &KeyPrint| self.get(*print).is_some_and(|account| account.ending);
+        let goes = name.2.owner.filter(|_| name.1 != PROFILES.number);
+        goes.iter().chain(self.about.get(name).into_iter().flatten()).any(ends)
+    }
+
+    /// Clients of a node that is down get no answers.
+    pub(super) fn node_down(&mut self, node: usize) {
+        for account in &mut self.all {
+            account.registering = account.registering.filter(|it| it.node != node);
+        }
     }
 }
 
 impl Holders {
     /// Somebody who has an account's key does something at some node.
-    pub(super) fn act_for_account(&mut self, cluster: &mut Cluster) {
+    pub(in crate::sim) fn act_for_account(&mut self, cluster: &mut Cluster) {
+        self.go_on_registering(cluster);
         let node = cluster.dice.index(cluster.nodes.len());
         if cluster.nodes[node].running.is_none() {
             return;
         }
         let i = cluster.dice.index(ACCOUNTS);
-        let account = &self.accounts.0[i];
-        let secret = Arc::clone(&account.secret);
+        let account = &self.accounts.all[i];
+        if account.name.is_none() {
+            return self.register_account(cluster, i, node);
+        }
         // Now and then at two nodes: on two sides of a split nobody knows.
         if account.claimed.is_empty() || cluster.dice.chance(5) {
-            let labels = vec![Label([u8::try_from(i % 2).unwrap_or_default(); 16])];
-            let command = Command::ClaimAccount { account: secret, labels };
-            return self.calls.ask(cluster, node, Asked::Claim(i), command);
+            return self.claim_account(cluster, i, node);
         }
-        let ends = i > 0 && cluster.dice.chance(3);
-        let writes = if ends { vec![end(&secret)] } else { self.some_writes(cluster, i) };
-        self.accounts.0[i].ending |= ends;
-        let said = RecordsSaid { account: secret.print(), writes: writes.clone() };
+        let (writes, letter) = if i > 0 && cluster.dice.chance(3) {
+            (vec![drafts::end(&account.secret)], None)
+        } else {
+            self.some_writes(cluster, (i, node))
+        };
+        self.write_for_account(cluster, (i, node), writes, letter);
+    }
+
+    fn write_for_account(
+        &mut self,
+        cluster: &mut Cluster,
+        (i, node): (usize, usize),
+        writes: Vec<RecordWrite>,
+        letter: Option<Letter>,
+    ) {
+        let account = &mut self.accounts.all[i];
+        let ends =
+            |write: &RecordWrite| write.collection == PROFILES.number && write.body.is_none();
+        account.ending |= writes.iter().any(ends);
+        let secret = account.secret.clone();
+        let said = RecordsSaid { account: secret.print(), writes: writes.clone(), letter };
         let command = Command::WriteRecords(Box::new(RecordWrites {
             account: secret,
             writes,
@@ -107,40 +154,71 @@ impl Holders {
         self.calls.ask(cluster, node, Asked::Records(said), command);
     }
 
-    fn some_writes(&self, cluster: &mut Cluster, i: usize) -> Vec<RecordWrite> {
-        let own = &self.accounts.0[i].secret;
+    fn some_writes(
+        &self,
+        cluster: &mut Cluster,
+        (i, node): (usize, usize),
+    ) -> (Vec<RecordWrite>, Option<Letter>) {
+        let own = &self.accounts.all[i].secret;
         let nonce = cluster.dice.within(0, JOBS_EACH - 1);
         let text = cluster.dice.draw().to_string();
-        let (id, body) = job(own, nonce, &text);
+        let (id, body) = drafts::job(own, nonce, &text);
         let job = RecordWrite::new(JOBS.number, id, Some(body));
-        match cluster.dice.within(0, 13) {
-            0 | 1 => vec![profile(own, &text)],
-            2..=4 => vec![job],
-            5 => vec![RecordWrite { body: None, ..job }],
-            6 => vec![seen(own, cluster)],
-            7 => vec![job, seen(own, cluster)],
-            10..=12 => {
-                let other = cluster.dice.index(ACCOUNTS);
-                vec![mail(cluster, own, &self.accounts.0[other].secret, &text)]
-            }
-            13 => self.marks(cluster, i),
+        let writes = match cluster.dice.within(0, 14) {
+            0 | 1 => self.some_profile(cluster, (i, node), &text),
+            2 | 3 => vec![job],
+            4 => vec![RecordWrite { body: None, ..job }],
+            5 => vec![drafts::seen(own, cluster)],
+            6 => vec![job, drafts::seen(own, cluster)],
+            7..=11 => return self.letter(cluster, i, text),
+            12 => self.marks(cluster, i),
             _ => {
                 let other = cluster.dice.index(ACCOUNTS);
-                let other = &self.accounts.0[other].secret;
-                let review = review(own, other, (nonce, text));
+                let other = &self.accounts.all[other].secret;
+                let review = drafts::review(own, other, (nonce, text));
                 let body = review.body.filter(|_| cluster.dice.chance(80));
                 vec![RecordWrite { body, ..review }]
             }
+        };
+        (writes, None)
+    }
+
+    /// The profile that a node has, with another text.
+    fn some_profile(
+        &self,
+        cluster: &mut Cluster,
+        (i, node): (usize, usize),
+        text: &str,
+    ) -> Vec<RecordWrite> {
+        let account = &self.accounts.all[i];
+        let own = &account.secret;
+        let there = names::wanted(cluster, node).remove(&own.print()).flatten();
+        match account.name.filter(|_| there.is_some()) {
+            Some(name) => vec![drafts::profile(own, name, text)],
+            None => vec![drafts::seen(own, cluster)],
         }
+    }
+
+    fn letter(
+        &self,
+        cluster: &mut Cluster,
+        from: usize,
+        text: String,
+    ) -> (Vec<RecordWrite>, Option<Letter>) {
+        let to = cluster.dice.index(ACCOUNTS);
+        let letter = Letter { from, to, subject: format!("about {text}"), text };
+        let [own, other] = [from, to].map(|of| &self.accounts.all[of].secret);
+        (vec![drafts::mail(cluster, (own, other), &letter)], Some(letter))
     }
 
     /// The recipient of a mail says that it is read, or is not.
     fn marks(&self, cluster: &mut Cluster, i: usize) -> Vec<RecordWrite> {
-        let own = self.accounts.0[i].secret.print();
+        let secret = &self.accounts.all[i].secret;
+        let own = secret.print();
         let all = self.profiles.answered.keys().filter(|name| name.1 == MAILS.number);
         let mails: Vec<RecordKey> = all.map(|name| name.2).collect();
         if mails.is_empty() {
-            return vec![seen(&self.accounts.0[i].secret, cluster)];
+            return vec![drafts::seen(secret, cluster)];
         }
         let RecordKey { id: mail, owner } = *cluster.dice.pick(&mails);
         let mark = Mark { mail, from: owner.unwrap_or(own), is_read: cluster.dice.chance(50) };
@@ -149,7 +227,8 @@ impl Holders {
 
     pub(super) fn account_is_claimed(&mut self, cluster: &mut Cluster, i: usize, node: usize) {
         cluster.coverage.count(Happening::AccountClaimed);
-        self.accounts.0[i].claimed.insert(node);
+        self.accounts.all[i].claimed.insert(node);
+        self.name_is_claimed(cluster, i, node);
     }
 
     /// A node has written them: that is on its disk.
@@ -166,10 +245,10 @@ impl Holders {
         let mesh = cluster.secret.mesh_id();
         for (write, stamp) in said.writes.iter().zip(stamps) {
             let RecordWrite { collection, id, body, .. } = write;
+            let name = self.was_said(node, said, write);
             let place = (*collection, *id, said.account);
             let found = store::followed::record(&running.reader, mesh, place);
             let found = found.expect("a sound store reads");
-            let name = (Space::Mesh, *collection, RecordKey { id: *id, owner: Some(said.account) });
             if found.is_none_or(|found| found.stamp < *stamp) && !self.accounts.may_be_gone(&name) {
                 return broken("records", format!("node{node} has written nothing of {said:?}"));
             }
@@ -190,6 +269,25 @@ impl Holders {
             cluster.coverage.count(happened);
         }
         Ok(())
+    }
+
+    /// Notes what an account was answered for. Its name.
+    fn was_said(&mut self, node: usize, said: &RecordsSaid, write: &RecordWrite) -> Name {
+        let RecordWrite { collection, id, body, .. } = write;
+        let name = (Space::Mesh, *collection, RecordKey { id: *id, owner: Some(said.account) });
+        let about = Collection::of(*collection).and_then(|kind| kind.about(body.as_deref()));
+        self.accounts.about.entry(name).or_default().extend(about);
+        if let Some(letter) = &said.letter {
+            self.accounts.letters.insert(name, (letter.clone(), node));
+        }
+        let mut accounts = self.accounts.all.iter_mut();
+        if *collection == PROFILES.number
+            && body.is_some()
+            && let Some(account) = accounts.find(|account| account.secret.print() == said.account)
+        {
+            account.named = true;
+        }
+        name
     }
 
     /// *records*: a node keeps a record of an account.
@@ -228,77 +326,4 @@ pub(super) fn may_be_refused_to_account(refused: &Refused) -> bool {
         | AccountRefused::TooManyBytes(_)
         | AccountRefused::TooMuch => false,
     }
-}
-
-fn profile(own: &KeySecret, text: &str) -> RecordWrite {
-    let profile = Profile {
-        username: "somebody".to_owned(),
-        name: text.to_owned(),
-        certificate: vec![7; 40],
-        former: Vec::new(),
-        payment: Vec::new(),
-        contact: Vec::new(),
-        registered: Stamp::at(1),
-        mailbox: own.halves().mailbox,
-        proof: None,
-        vault: None,
-        host: None,
-    };
-    let (collection, id) = (PROFILES.number, Profile::id(own.print()));
-    RecordWrite::new(collection, id, Some(profile.encode()))
-}
-
-fn end(own: &KeySecret) -> RecordWrite {
-    RecordWrite::new(PROFILES.number, Profile::id(own.print()), None)
-}
-
-fn job(own: &KeySecret, nonce: u64, text: &str) -> (mesh::wire::record::RecordId, Vec<u8>) {
-    let mut drawn = [0; 16];
-    drawn[..8].copy_from_slice(&nonce.to_be_bytes());
-    let job = Job {
-        nonce: drawn,
-        title: text.to_owned(),
-        description: String::new(),
-        price: String::new(),
-        pricing: Pricing::Negotiable,
-        active: true,
-        metadata: "{}".to_owned(),
-        created: Stamp::at(1),
-    };
-    (job.id(own.print()), job.encode())
-}
-
-fn mail(cluster: &mut Cluster, own: &KeySecret, other: &KeySecret, text: &str) -> RecordWrite {
-    let mesh = cluster.secret.mesh_id();
-    let mailbox = own.mailbox().expect("the keys of worlds are long enough");
-    let both = Correspondence::of(mesh, mailbox, &other.halves().mailbox);
-    let both = both.expect("nobody's mailbox is a point that all share");
-    let (ends, mut nonce) = ((own.print(), other.print()), [0; 16]);
-    nonce[..8].copy_from_slice(&cluster.dice.draw().to_be_bytes());
-    let mail = both.seal(ends, nonce, &Envelope::new(String::new(), Form::Pgp, ([1; 20], [2; 20])));
-    let id = mail.id(own.print());
-    let apart = Some(both.seal_text(ends, id, text));
-    RecordWrite { apart, ..RecordWrite::new(MAILS.number, id, Some(mail.encode())) }
-}
-
-fn review(own: &KeySecret, other: &KeySecret, (nonce, text): (u64, String)) -> RecordWrite {
-    let (about, _) = job(other, nonce, "");
-    let review = Review {
-        job: about,
-        offered_by: other.print(),
-        title: String::new(),
-        reviewee: other.print(),
-        stars: 3,
-        text,
-        created: Stamp::at(1),
-        receipt: None,
-    };
-    let id = review.id(own.print());
-    RecordWrite::new(REVIEWS.number, id, Some(review.encode()))
-}
-
-fn seen(own: &KeySecret, cluster: &mut Cluster) -> RecordWrite {
-    let seen = Seen { wall_ms: cluster.dice.within(0, 1_000_000) };
-    let (collection, id) = (SEEN.number, Seen::id(own.print()));
-    RecordWrite::new(collection, id, Some(seen.encode()))
 }

@@ -3,12 +3,14 @@
 pub(super) mod details;
 mod files;
 mod mail;
+mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::wire::record::Space;
 
 use super::{
+    accounts::letters,
     members,
     profiles::{Name, State, all_of, spaces_of},
 };
@@ -48,7 +50,9 @@ pub(crate) fn converge(world: &mut World) -> Result<(), Broken> {
     details::converge(world)?;
     members::converge(world)?;
     files::converge(world)?;
-    mail::converge(world)
+    mail::converge(world)?;
+    letters::are_read(world)?;
+    names::converge(world)
 }
 
 fn are_alike(world: &World, space: Space, one: &OfNode, other: &OfNode) -> Result<(), Broken> {

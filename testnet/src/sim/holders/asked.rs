@@ -9,6 +9,8 @@ use mesh::{
     records::{details::DetailsUpdate, profile::ProfileUpdate},
 };
 
+use super::accounts::letters::Letter;
+
 /// A registration, and the answers that it must and must not get.
 #[derive(Clone, Debug)]
 pub(super) struct Registering {
@@ -34,6 +36,8 @@ pub(super) enum Asked {
     Profile(ProfileSaid),
     /// An account.
     Claim(usize),
+    /// The order in which its name was claimed.
+    Order(usize),
     Records(RecordsSaid),
     Details(DetailsSaid),
     /// The list of members of a room.
@@ -51,6 +55,8 @@ pub(super) enum Asked {
 pub(super) struct RecordsSaid {
     pub(super) account: KeyPrint,
     pub(super) writes: Vec<RecordWrite>,
+    /// What is in the mail, if it is one.
+    pub(super) letter: Option<Letter>,
 }
 
 /// A change of a profile.

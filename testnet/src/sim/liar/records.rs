@@ -26,7 +26,10 @@ use mesh::{
     },
 };
 
-use crate::sim::dice::Dice;
+use crate::sim::{
+    dice::Dice,
+    holders::accounts::names::{NAMES, username},
+};
 
 /// All that it makes them of.
 pub(super) struct Lies<'l> {
@@ -203,7 +206,7 @@ impl Lies<'_> {
             receipt,
         };
         let space = Space::Mesh;
-        match self.dice.within(0, 2) {
+        match self.dice.within(0, 3) {
             0 => {
                 let (collection, id) = (finder::JOBS.number, job.id(owner));
                 Draft { space, collection, id, body: Some(job.encode()) }
@@ -212,11 +215,35 @@ impl Lies<'_> {
                 let (collection, id) = (finder::REVIEWS.number, review.id(owner));
                 Draft { space, collection, id, body: Some(review.encode()) }
             }
-            _ => {
+            2 => {
                 let (collection, id) = (finder::PROFILES.number, Profile::id(owner));
                 Draft { space, collection, id, body: None }
             }
+            _ => self.wanted_name(),
         }
+    }
+
+    /// A profile under a username that accounts of the world want.
+    fn wanted_name(&mut self) -> Draft {
+        let username = username(self.dice.byte() % NAMES);
+        let (name, registered) = (self.text(), self.some_stamp());
+        let own = self.dice.pick(self.own);
+        let profile = Profile {
+            username,
+            name,
+            certificate: vec![7; 40],
+            former: Vec::new(),
+            payment: Vec::new(),
+            contact: Vec::new(),
+            registered,
+            mailbox: own.halves().mailbox,
+            proof: None,
+            vault: None,
+            host: None,
+        };
+        let (space, collection) = (Space::Mesh, finder::PROFILES.number);
+        let id = Profile::id(own.print());
+        Draft { space, collection, id, body: Some(profile.encode()) }
     }
 
     /// Of one of its keys.

@@ -26,6 +26,7 @@ impl World {
                 self.promises.restarted(id, room, &stored)?;
             }
         }
+        self.holders.letters_are_there(&mut self.cluster, node)?;
         self.correspondents.node_is_back(&mut self.cluster, node)?;
         let cluster = &mut self.cluster;
         cluster.begin_life(node);
