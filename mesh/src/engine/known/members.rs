@@ -13,7 +13,7 @@ use crate::{
 type Subject = (Space, [u8; RecordId::SUBJECT_BYTES]);
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OnRecord {
     pub(crate) words: Words,
     pub(crate) shown: Shown,
