@@ -42,7 +42,10 @@ pub fn replay(
     tell: &mut dyn FnMut(&str),
 ) -> Result<Result<(), Broken>> {
     let steps = step::read(steps)?;
-    let mut lab = lab::Lab::new(setting);
-    let played = search::root(&mut lab).and_then(|root| judge::replay(&mut lab, &root, &steps, tell));
-    Ok(played.map(|_| ()))
+    let (messages, faults, waits) = (u8::MAX, u8::MAX, u8::MAX);
+    let mut lab = lab::Lab::new(Setting { messages, faults, waits, ..setting });
+    match search::root(&mut lab) {
+        Ok(root) => judge::replay(&mut lab, &root, &steps, tell),
+        Err(broken) => Ok(Err(broken)),
+    }
 }

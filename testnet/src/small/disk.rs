@@ -46,6 +46,19 @@ impl Disk {
         self.rows = Some(Rc::new(Rows { before: self.rows.take(), batch }));
     }
 
+    /// The last batch is gone, as if it had never been committed.
+    pub(super) fn forget_last(&mut self) {
+        let before = self.rows.take().and_then(|rows| rows.before.clone());
+        let mut batches = Vec::new();
+        let mut next = before;
+        while let Some(rows) = next {
+            batches.push(rows.batch.clone());
+            next = rows.before.clone();
+        }
+        *self = Disk::default();
+        batches.into_iter().rev().for_each(|batch| self.commit(batch));
+    }
+
     pub(super) fn digest(&self) -> u64 {
         self.digest
     }

@@ -11,7 +11,7 @@ use mesh::{
     },
     name::{
         id::{LocalRef, LogId, LogIx, MessageId, RoomId},
-        number::Number,
+        number::{Era, Number},
     },
 };
 
@@ -35,6 +35,9 @@ pub(super) struct Facts {
     tips: BTreeMap<RoomId, Number>,
     /// Entries that were delivered.
     pub(super) delivered: BTreeMap<(RoomId, Entry), Number>,
+    /// An era above the home era is known here; a handover is.
+    pub(super) took_over: bool,
+    pub(super) handed_over: bool,
     /// Messages that were answered `ok`.
     pub(super) answered: BTreeSet<(RoomId, Entry, Number)>,
 }
@@ -53,6 +56,9 @@ impl Facts {
                     let entry = self.entry(*room, *at)?;
                     self.held.insert((*room, entry));
                 }
+            } else if let Change::Era { era, record, .. } = change {
+                self.took_over |= *era != Era::HOME;
+                self.handed_over |= record.by().is_some();
             } else if let Change::Number { room, number, at, fate } = change {
                 let entry = self.entry(*room, *at)?;
                 self.numbered(*room, *number, Named { entry, fate: *fate })?;
@@ -112,7 +118,7 @@ impl Facts {
         broken("rising", format!("{entry:?} is told as {:?} and not durable", message.number))
     }
 
-    /// A start finds these, and no others: what was said is remembered by those that heard it.
+    /// The entry of a reference that only its node understands.
     fn entry(&self, room: RoomId, at: LocalRef) -> Result<Entry, Broken> {
         match self.logs.get(&(room, at.log)) {
             Some(log) => Ok((*log, at.seq)),

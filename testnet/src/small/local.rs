@@ -168,7 +168,12 @@ impl Local {
         let mut work = Work { lab, node: self.node, now, said: Vec::new(), inputs: Vec::new() };
         match given {
             Given::Start => self.start(&mut work),
-            Given::Crash => self.running = None,
+            Given::Crash => {
+                self.running = None;
+                if work.lab.setting.forgetful {
+                    self.disk.forget_last();
+                }
+            }
             Given::Stop => {
                 if let Some(running) = &mut self.running {
                     running.stopping = true;

@@ -2,6 +2,7 @@
 //! promise are as few as can be.
 
 use std::{
+    fmt,
     collections::{HashMap, VecDeque},
     time::{Duration, Instant},
 };
@@ -32,6 +33,10 @@ pub struct Report {
     pub worked_out: u64,
     /// Ends that were played.
     pub ends: usize,
+    /// Of what nodes had made durable in them, all together, so many differ in which an era was opened, or handed over.
+    pub took_over: usize,
+    /// See above.
+    pub handed_over: usize,
     /// All states were seen; else the bound ended it.
     pub all: bool,
     /// How long it took.
@@ -47,8 +52,8 @@ pub struct Failure {
     pub broken: Broken,
     /// The fewest steps that lead there, as `--steps` takes them.
     pub steps: String,
-    /// It is broken when all faults are over after these, and not before.
-    pub at_end: bool,
+    /// In which worlds.
+    pub setting: Setting,
 }
 
 /// A mesh that has just come together: the beginning of all small worlds.
@@ -75,6 +80,37 @@ pub(super) fn root(lab: &mut Lab) -> Result<State, Broken> {
     Ok(state.as_root())
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { broken: Broken { promise, what }, steps, setting } = self;
+        write!(f, "{promise}: {what}\nplay it again: clawmesh-testnet small --nodes {}", setting.nodes)?;
+        if !setting.gossip {
+            write!(f, " --without-gossip")?;
+        }
+        write!(f, " --steps \"{steps}\"")
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Setting { nodes, messages, faults, .. } = self.setting;
+        let Report { states, steps, depth, locals, ends, took_over, handed_over, .. } = self;
+        let seen = match (&self.failure, self.all) {
+            (Some(_), _) => "a promise was broken",
+            (None, true) => "all states",
+            (None, false) => "the bound ended it",
+        };
+        write!(
+            f,
+            "{nodes} nodes, {messages} messages, {faults} faults: {seen}; {states} states and {steps} steps, all \
+             within {depth} steps of the beginning, {locals} states of nodes, {took_over} with an era opened, \
+             {handed_over} with one handed over, {ends} ends, {:.0} s",
+            self.took.as_secs_f64()
+        )?;
+        self.failure.iter().try_for_each(|failure| write!(f, "\n{failure}"))
+    }
+}
+
 /// How a state was first come by.
 #[derive(Clone, Copy, Debug)]
 struct Came {
@@ -95,10 +131,7 @@ struct Search {
 }
 
 /// Looks at every state of a small world.
-///
-/// # Errors
-///
-/// None of a promise: that is in the report.
+#[must_use]
 pub fn search(setting: Setting, tell: &mut dyn FnMut(&str)) -> Report {
     let mut search = Search {
         lab: Lab::new(setting),
@@ -112,7 +145,7 @@ pub fn search(setting: Setting, tell: &mut dyn FnMut(&str)) -> Report {
     match root(&mut search.lab) {
         Ok(root) => search.add(root, None),
         Err(broken) => {
-            let failure = Failure { broken, steps: String::new(), at_end: false };
+            let failure = Failure { broken, steps: String::new(), setting };
             return search.report(0, false, Some(failure));
         }
     }
@@ -160,10 +193,11 @@ impl Search {
         let steps = state.steps(&self.lab);
         let setting = &self.lab.setting;
         let last = state.said == setting.messages && state.faults == setting.faults;
-        if last && state.is_quiet() && self.judge.ends < setting.ends {
-            if let Err(broken) = self.judge.end(&mut self.lab, state) {
-                return Err(self.failure(ix, None, broken));
-            }
+        if last
+            && state.is_quiet()
+            && let Err(broken) = self.judge.end(&mut self.lab, state)
+        {
+            return Err(self.failure(ix, None, broken));
         }
         for step in steps {
             self.steps += 1;
@@ -207,7 +241,7 @@ impl Search {
             at = came.from;
         }
         steps.reverse();
-        Failure { broken, steps: step::written(&steps), at_end: step.is_none() }
+        Failure { broken, steps: step::written(&steps), setting: self.lab.setting }
     }
 
     fn report(self, depth: usize, all: bool, failure: Option<Failure>) -> Report {
@@ -219,6 +253,8 @@ impl Search {
             locals: self.lab.count(),
             worked_out: self.lab.worked_out,
             ends: self.judge.ends,
+            took_over: self.judge.took_over,
+            handed_over: self.judge.handed_over,
             all,
             took: self.began.elapsed(),
             failure,

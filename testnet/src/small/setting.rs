@@ -19,8 +19,25 @@ pub struct Setting {
     pub states: usize,
     /// Nor after so long. `None`: for as long as it takes, so that two runs see the same.
     pub time: Option<Duration>,
-    /// So many ends are played at most: [`super::search`].
-    pub ends: usize,
+    /// What a node made durable last is gone when it is killed. No disk does that: so it is seen that it would be found.
+    pub(crate) forgetful: bool,
+}
+
+impl Setting {
+    /// The worlds up to this size, the smaller ones first, each with a share of its time.
+    #[must_use]
+    pub fn and_smaller(&self) -> Vec<Setting> {
+        let mut all = Vec::new();
+        for nodes in 2..=self.nodes {
+            for messages in 1..=self.messages {
+                for faults in 0..=self.faults {
+                    all.push(Setting { nodes, messages, faults, ..*self });
+                }
+            }
+        }
+        all.sort_by_key(|it| (it.nodes + usize::from(it.messages + 2 * it.faults), it.nodes));
+        all
+    }
 }
 
 impl Default for Setting {
@@ -33,7 +50,7 @@ impl Default for Setting {
             gossip: true,
             states: usize::MAX,
             time: None,
-            ends: usize::MAX,
+            forgetful: false,
         }
     }
 }

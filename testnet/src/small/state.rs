@@ -468,10 +468,6 @@ impl State {
         self.all().all(|node| self.local(lab, node).can_speak())
     }
 
-    pub(super) fn ticks(&self) -> u32 {
-        self.at
-    }
-
     pub(super) fn all_running(&self, lab: &Lab) -> bool {
         self.all().all(|node| self.local(lab, node).is_running())
     }

@@ -2,10 +2,22 @@
 
 use super::*;
 
+fn search_all(setting: Setting) -> Report {
+    let report = search(setting, &mut |_| {});
+    println!("{report}");
+    report
+}
+
 #[test]
 fn tmp() {
-    for steps in ["say 1, gossip 1>0, gossip 1>2, gossip 0>1, gossip 0>2, wait", "crash 0, say 1, frame 0>1, frame 0>2, wait, wait, frame 1>2, frame 2>1, wait, frame 1>2, frame 2>1, frame 1>2, frame 2>1,wait"] {
-        let played = replay(Setting{nodes:3,..Setting::default()}, steps, &mut |text| eprintln!("{text:.700}"));
-        eprintln!("{played:?}");
+    for (nodes, messages, faults, states) in [(2, 2, 0, 10000), (3, 1, 0,10000), (2,1,1,3000),(2,1,2,2000),(3,1,1,5000)] {
+        search_all(Setting { nodes, messages, faults, states, ..Setting::default() });
     }
+}
+
+#[test]
+fn a_disk_that_forgets_is_found_out() {
+    let setting = Setting { nodes: 2, messages: 2, faults: 1, states: 10_000, forgetful: true, ..Setting::default() };
+    let report = search_all(setting);
+    assert!(report.failure.is_some());
 }
