@@ -188,11 +188,11 @@ impl Search {
             || setting.time.is_some_and(|time| self.began.elapsed() >= time)
     }
 
-    /// All steps from a state; and its end, if nothing is left to be counted.
+    /// All steps from a state; and its end, if nothing is under way and no fault is left to happen.
     fn look_at(&mut self, ix: usize, state: &State) -> Result<(), Failure> {
         let steps = state.steps(&self.lab);
         let setting = &self.lab.setting;
-        let last = state.said == setting.messages && state.faults == setting.faults;
+        let last = state.said > 0 && state.faults == setting.faults;
         if last
             && state.is_quiet()
             && let Err(broken) = self.judge.end(&mut self.lab, state)
