@@ -94,7 +94,8 @@ impl Judge {
         promises.agree(&nodes, lobby, |entry| !before.contains(&(lobby, *entry)))?;
         if held(lab, &last).len() < before.len() + nodes.len() {
             let (before, all) = (before.len(), held(lab, &last).len());
-            let what = format!("of {} nodes {} could speak after the heal", nodes.len(), all - before);
+            let what =
+                format!("of {} nodes {} could speak after the heal", nodes.len(), all - before);
             return broken("complete", what);
         }
         resolve(lab, &last)?;
@@ -146,7 +147,9 @@ impl Judge {
 /// *names*: every number that anybody knows resolves to its message at every node.
 fn resolve(lab: &Lab, state: &State) -> Result<(), Broken> {
     let facts = || state.locals().iter().map(|ix| lab.facts(lab.facts_ix(*ix)));
-    for name in facts().flat_map(|facts| facts.names.keys()).filter(|(room, _)| !lab.is_private(*room)) {
+    for name in
+        facts().flat_map(|facts| facts.names.keys()).filter(|(room, _)| !lab.is_private(*room))
+    {
         if let Some(node) = facts().position(|facts| !facts.names.contains_key(name)) {
             return broken("names", format!("{name:?} is nothing at node{node}"));
         }

@@ -4,11 +4,7 @@
 //! A node is a function of its state and of what it is given. So each pair of these is worked out once, however many
 //! states of the world contain it: there are far fewer states of a node than of the world.
 
-use std::{
-    collections::HashMap,
-    rc::Rc,
-    time::Duration,
-};
+use std::{collections::HashMap, rc::Rc, time::Duration};
 
 use mesh::{
     Config, Identity, MeshSecret,
@@ -17,11 +13,7 @@ use mesh::{
         id::{NodeId, RoomId},
         time::Now,
     },
-    wire::{
-        message::Message,
-        run::Verified,
-        signatures::SignedLog,
-    },
+    wire::{message::Message, run::Verified, signatures::SignedLog},
 };
 
 use super::{
@@ -202,12 +194,7 @@ impl Lab {
     /// # Errors
     ///
     /// The promise that this breaks.
-    pub(super) fn give(
-        &mut self,
-        local: LocalIx,
-        at: u32,
-        given: Given,
-    ) -> Result<Became, Broken> {
+    pub(super) fn give(&mut self, local: LocalIx, at: u32, given: Given) -> Result<Became, Broken> {
         let key = (local, at, given);
         if let Some(became) = self.became.get(&key) {
             // What it became may have been dropped meanwhile.

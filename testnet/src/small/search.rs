@@ -2,8 +2,8 @@
 //! promise are as few as can be.
 
 use std::{
-    fmt,
     collections::{HashMap, VecDeque},
+    fmt,
     time::{Duration, Instant},
 };
 
@@ -83,7 +83,11 @@ pub(super) fn root(lab: &mut Lab) -> Result<State, Broken> {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Failure { broken: Broken { promise, what }, steps, setting } = self;
-        write!(f, "{promise}: {what}\nplay it again: clawmesh-testnet small --nodes {}", setting.nodes)?;
+        write!(
+            f,
+            "{promise}: {what}\nplay it again: clawmesh-testnet small --nodes {}",
+            setting.nodes
+        )?;
         if !setting.gossip {
             write!(f, " --without-gossip")?;
         }
