@@ -26,10 +26,20 @@ mod tests;
 use anyhow::Result;
 
 pub use self::{
-    search::{Failure, Report, search},
+    search::{Failure, Report},
     setting::Setting,
 };
 use crate::sim::Broken;
+
+/// Looks at every state of a small world; if steps are given, at those that come after them.
+///
+/// # Errors
+///
+/// They cannot be read, or not be taken. A broken promise is in the report.
+pub fn search(setting: Setting, after: Option<&str>, tell: &mut dyn FnMut(&str)) -> Result<Report> {
+    let after = after.map(step::read).transpose()?.unwrap_or_default();
+    search::search(setting, after, tell)
+}
 
 /// Plays these steps in a small world, then its end.
 ///
@@ -44,8 +54,14 @@ pub fn replay(
     let steps = step::read(steps)?;
     let (messages, faults, waits) = (u8::MAX, u8::MAX, u8::MAX);
     let mut lab = lab::Lab::new(Setting { messages, faults, waits, ..setting });
-    match search::root(&mut lab) {
-        Ok(root) => judge::replay(&mut lab, &root, &steps, tell),
-        Err(broken) => Ok(Err(broken)),
-    }
+    let root = match search::root(&mut lab) {
+        Ok(root) => root,
+        Err(broken) => return Ok(Err(broken)),
+    };
+    let state = match judge::take(&mut lab, root, &steps, tell)? {
+        Ok(state) => state,
+        Err(broken) => return Ok(Err(broken)),
+    };
+    tell("all faults are over");
+    Ok(judge::Judge::default().end(&mut lab, &state))
 }

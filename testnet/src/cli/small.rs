@@ -43,6 +43,9 @@ pub(super) struct Small {
     /// Play these steps, as they are printed when a promise is broken, and say what happens
     #[arg(long, value_name = "STEP,…")]
     steps: Option<String>,
+    /// All that can happen after these steps; what they say and break is counted, too
+    #[arg(long, value_name = "STEP,…", requires = "only", conflicts_with = "steps")]
+    after: Option<String>,
     /// Say how far it is
     #[arg(long)]
     progress: bool,
@@ -83,7 +86,8 @@ impl Small {
                     tell(text);
                 }
             };
-            let report = small::search(Setting { time, ..*setting }, &mut progress);
+            let setting = Setting { time, ..*setting };
+            let report = small::search(setting, self.after.as_deref(), &mut progress)?;
             output.say(&report.to_string())?;
             if report.failure.is_some() {
                 code = ExitCode::FAILURE;

@@ -7,8 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::Result;
+
 use super::{
-    judge::Judge,
+    judge::{self, Judge},
     lab::Lab,
     setting::Setting,
     state::State,
@@ -132,11 +134,20 @@ struct Search {
     came: Vec<Option<Came>>,
     next: VecDeque<(usize, State)>,
     steps: u64,
+    /// Steps that were taken before.
+    after: Vec<Step>,
 }
 
-/// Looks at every state of a small world.
-#[must_use]
-pub fn search(setting: Setting, tell: &mut dyn FnMut(&str)) -> Report {
+/// Looks at every state of a small world that comes after these steps.
+///
+/// # Errors
+///
+/// One of them cannot be taken. A broken promise is in the report.
+pub(super) fn search(
+    setting: Setting,
+    after: Vec<Step>,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Report> {
     let mut search = Search {
         lab: Lab::new(setting),
         judge: Judge::default(),
@@ -145,15 +156,23 @@ pub fn search(setting: Setting, tell: &mut dyn FnMut(&str)) -> Report {
         came: Vec::new(),
         next: VecDeque::new(),
         steps: 0,
+        after,
     };
-    match root(&mut search.lab) {
-        Ok(root) => search.add(root, None),
-        Err(broken) => {
-            let failure = Failure { broken, steps: String::new(), setting };
-            return search.report(0, false, Some(failure));
+    let steps = search.after.clone();
+    let root = match root(&mut search.lab) {
+        Ok(root) => judge::take(&mut search.lab, root, &steps, &mut |_| {})?,
+        Err(broken) => Err(broken),
+    };
+    Ok(match root {
+        Ok(root) => {
+            search.add(root, None);
+            search.run(tell)
         }
-    }
-    search.run(tell)
+        Err(broken) => {
+            let failure = Failure { broken, steps: step::written(&steps), setting };
+            search.report(0, false, Some(failure))
+        }
+    })
 }
 
 impl Search {
@@ -245,6 +264,7 @@ impl Search {
             at = came.from;
         }
         steps.reverse();
+        steps.splice(0..0, self.after.iter().copied());
         Failure { broken, steps: step::written(&steps), setting: self.lab.setting }
     }
 

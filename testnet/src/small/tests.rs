@@ -8,7 +8,7 @@ fn of(nodes: usize, messages: u8, faults: u8, states: usize) -> Setting {
 }
 
 fn keeps_all(setting: Setting) -> Report {
-    let report = search(setting, &mut |_| {});
+    let report = search(setting, None, &mut |_| {}).expect("no steps are given");
     println!("{report}");
     assert!(report.failure.is_none(), "{report}");
     report
@@ -35,6 +35,15 @@ fn every_order_of_three_nodes_and_a_fault() {
     assert!(report.ends > 0 && report.handed_over > 0, "{report}");
 }
 
+/// The sequencer was killed, and has been silent for almost as long as it may be.
+#[test]
+fn every_order_of_a_takeover() {
+    let after = "crash 0, frame 0>1, frame 0>2, say 1, gossip 1>2, wait";
+    let report = search(of(3, 1, 1, 2_500), Some(after), &mut |_| {}).expect("they are steps");
+    println!("{report}");
+    assert!(report.failure.is_none() && report.took_over > 0, "{report}");
+}
+
 #[test]
 fn every_order_of_two_nodes_and_two_faults() {
     let report = keeps_all(of(2, 2, 2, 1_200));
@@ -52,7 +61,7 @@ fn every_order_where_nodes_compare() {
 #[test]
 fn a_disk_that_forgets_is_found() {
     let setting = Setting { forgetful: true, ..of(2, 2, 1, 3_000) };
-    let report = search(setting, &mut |_| {});
+    let report = search(setting, None, &mut |_| {}).expect("no steps are given");
     let failure = report.failure.clone().expect("it is found");
     assert!(failure.steps.split(',').count() <= 4, "{report}");
     let again = replay(setting, &failure.steps, &mut |_| {}).expect("they are steps");
