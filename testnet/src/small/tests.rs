@@ -25,13 +25,13 @@ fn every_order_without_faults() {
 
 #[test]
 fn every_order_of_two_nodes_and_a_fault() {
-    let report = keeps_all(of(2, 1, 1, 2_000));
+    let report = keeps_all(of(2, 1, 1, 1_000));
     assert!(report.ends > 0 && report.took_over > 0 && report.handed_over > 0, "{report}");
 }
 
 #[test]
 fn every_order_of_three_nodes_and_a_fault() {
-    let report = keeps_all(of(3, 1, 1, 2_500));
+    let report = keeps_all(of(3, 1, 1, 1_800));
     assert!(report.ends > 0 && report.handed_over > 0, "{report}");
 }
 
@@ -46,7 +46,7 @@ fn every_order_of_a_takeover() {
 
 #[test]
 fn every_order_of_two_nodes_and_two_faults() {
-    let report = keeps_all(of(2, 2, 2, 1_200));
+    let report = keeps_all(of(2, 2, 2, 1_000));
     assert!(report.ends > 0 && report.handed_over > 0, "{report}");
 }
 
