@@ -63,7 +63,7 @@ pub(crate) fn room_id(mesh: MeshId, directory: RoomId, log: LogId, seq: u64) -> 
 }
 
 /// A room that somebody created.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CreatedRoom {
     pub(crate) created: RoomCreated,
     pub(crate) author: NodeId,
@@ -74,7 +74,7 @@ pub(crate) struct CreatedRoom {
 }
 
 /// The lobby as it was where it was brought from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lobby {
     pub(crate) description: Option<Arc<str>>,
     /// Unix milliseconds.
@@ -84,7 +84,7 @@ pub(crate) struct Lobby {
 }
 
 /// The directories, together: the mesh's, and the node's own of private rooms.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Directory {
     /// The node that may bring rooms from elsewhere. `None`: none may.
     founder: Option<NodeId>,
@@ -336,6 +336,11 @@ impl Directory {
         let proofs = self.proofs.read();
         let line = proofs.keys.line(key).into_iter();
         line.map(|key| proofs.agents.claimed_by(node, key)).sum()
+    }
+
+    /// From now on its proofs are no longer those of the directory that it was cloned from.
+    pub(crate) fn share_nothing(&mut self) {
+        self.proofs = self.proofs.copied();
     }
 
     /// In whose name nodes can speak, for those who show messages.

@@ -19,6 +19,7 @@ mod barrier;
 mod beacons;
 mod carrying;
 mod conversing;
+mod copied;
 mod creating;
 pub(crate) mod deliveries;
 pub(crate) mod digests;
@@ -118,7 +119,7 @@ use crate::{
     wire::entry::{AgentClaimed, Parting},
 };
 
-/// See the module.
+/// See the module. A clone goes its own way: it shares nothing with the first.
 #[derive(Debug)]
 pub struct Engine {
     known: Known,

@@ -25,7 +25,7 @@ use tasks::Tasks;
 use votes::Votes;
 
 /// The folds of one room.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Folds {
     pub(crate) votes: Votes,
     pub(crate) elections: Elections,

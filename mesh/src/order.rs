@@ -36,7 +36,7 @@ use repeats::Sent;
 use roamers::Roamers;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) numbering: Numbering,
     /// Sends that may be repeated.

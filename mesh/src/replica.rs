@@ -39,7 +39,7 @@ use sync::Sync;
 use writing::{Draft, Drafts};
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Replica {
     pub(crate) id: RoomId,
     pub(crate) record: RoomRecord,

@@ -57,7 +57,7 @@ enum Judged {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Room {
     pub(crate) replica: Replica,
     pub(crate) order: Order,

@@ -8,6 +8,7 @@ mod large;
 mod output;
 mod run;
 mod simulate;
+mod small;
 mod up;
 
 use std::{ffi::OsString, process::ExitCode};
@@ -34,6 +35,7 @@ enum Command {
     Kills(kills::Kills),
     Large(large::Large),
     Sim(simulate::Simulate),
+    Small(small::Small),
     Run(run::Run),
 }
 
@@ -61,6 +63,7 @@ fn execute(command: Command, output: &mut Output) -> Result<ExitCode> {
     match command {
         Command::Sim(simulate) => simulate.run(output),
         Command::Run(run) => run.run(output),
+        Command::Small(small) => small.run(output),
         Command::Large(large) => large.run(output),
         Command::Bench(bench) => {
             // The load shares its machine with the measured server: one thread.

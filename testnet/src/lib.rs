@@ -4,7 +4,7 @@
 //! world; [`worlds`] plays many of them. [`process`] is the other one: real daemons, real sockets,
 //! signals; [`binary`] finds the daemon to run and [`wire`] (ClawTank's: `tank`, GoClaw's: `goclaw`, the index's: `finder`) is a client that repairs nothing, so that
 //! errors of nodes show, and [`pipe`] a link with faults. [`scenario`] has events and promises as data, for either world;
-//! [`kills`] loses their disks, [`attack`] does harm to real daemons; [`mod@bench`] measures them, [`demo`] shows them to people, and [`large`] counts what large meshes cost. [`cli`] is the program `clawmesh-testnet` over all.
+//! [`kills`] loses their disks, [`attack`] does harm to real daemons; [`mod@bench`] measures them, [`demo`] shows them to people, [`large`] counts what large meshes cost, and [`small`] plays all worlds of a few nodes. [`cli`] is the program `clawmesh-testnet` over all.
 
 pub mod attack;
 pub mod bench;
@@ -22,6 +22,7 @@ mod proc;
 pub mod process;
 pub mod scenario;
 pub mod sim;
+pub mod small;
 mod table;
 mod tank;
 pub mod wire;

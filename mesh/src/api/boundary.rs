@@ -56,7 +56,7 @@ pub enum Input {
 }
 
 /// The work of the driver, in this order, after the batch is durable.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Effect {
     /// Gossip, in the topic of the room's bucket (`None`: the topic of all nodes).
     Broadcast {
@@ -309,7 +309,7 @@ pub enum Alarm {
 
 /// The result of one turn. Commit the batch, then perform the effects.
 #[must_use]
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Turn {
     /// To be made durable in one transaction. May be empty: then nothing need be committed.
     pub batch: Vec<Change>,

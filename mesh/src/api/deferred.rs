@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct DeferredCommit {
     turn: Turn,
     /// When it has to be committed at the latest, once there is something in it.

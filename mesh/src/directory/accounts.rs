@@ -19,7 +19,7 @@ use crate::{
     wire::account::AccountClaimed,
 };
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Claim {
     labels: Vec<Label>,
     standing: Standing,
@@ -39,7 +39,7 @@ impl Claim {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Account {
     halves: KeyHalves,
     /// In the order in which they count.
@@ -66,7 +66,7 @@ pub(super) struct Entered {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Accounts {
     known: BTreeMap<KeyPrint, Account>,
     by_source: BTreeMap<Source, KeyPrint>,

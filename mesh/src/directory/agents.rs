@@ -15,7 +15,7 @@ use crate::{
     wire::entry::AgentClaimed,
 };
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Claim {
     key: KeyPrint,
     standing: Standing,
@@ -23,7 +23,7 @@ struct Claim {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct AgentIds {
     claims: BTreeMap<AgentId, Vec<Claim>>,
     by_source: BTreeMap<Source, AgentId>,

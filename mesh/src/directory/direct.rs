@@ -24,7 +24,7 @@ struct Listing {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DirectRoom {
     pub(crate) id: RoomId,
     /// Its agents.
@@ -98,7 +98,7 @@ pub(super) struct Place {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct DirectRooms {
     rooms: BTreeMap<RoomId, DirectRoom>,
     /// How many there are of each pair, by its directory.

@@ -38,7 +38,7 @@ pub(crate) struct KeyEntry {
     pub(crate) facts: Facts,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Minted {
     clock: u64,
     seq: u64,
@@ -46,7 +46,7 @@ struct Minted {
     terms: KeyTerms,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Replaced {
     clock: u64,
     seq: u64,
@@ -57,7 +57,7 @@ struct Replaced {
 
 /// The acts of one key. Of each log the first act of a kind is enough: if the log is found forked before it, all
 /// later ones are void, too.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Known {
     minted: BTreeMap<Author, Minted>,
     revoked: BTreeMap<Author, u64>,
@@ -116,7 +116,7 @@ pub(crate) enum Changed {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
     known: BTreeMap<KeyPrint, Known>,
     /// Keys of which some log says that this one replaced them.

@@ -18,7 +18,7 @@ pub(crate) struct Admission {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
     pub(crate) lanes: BTreeMap<NodeId, Vec<(Standing, u32)>>,
     pub(crate) names: BTreeMap<NodeId, String>,

@@ -45,7 +45,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Proofs(Arc<RwLock<Shown>>);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     pub(super) agents: AgentIds,
     pub(super) keys: Keys,
@@ -173,6 +173,11 @@ impl Proofs {
     /// The keys, as long as this is held.
     pub(crate) fn keys(&self) -> KnownKeys<'_> {
         KnownKeys(self.read())
+    }
+
+    /// The same, known to others from now on by itself.
+    pub(super) fn copied(&self) -> Proofs {
+        Proofs(Arc::new(RwLock::new(self.read().clone())))
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Shown> {

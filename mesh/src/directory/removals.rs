@@ -23,7 +23,7 @@ pub(crate) enum Cut {
 }
 
 /// One entry about a node, without its cuts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Word {
     clock: u64,
     wall_ms: u64,
@@ -31,7 +31,7 @@ struct Word {
 }
 
 /// The entries about one node, together.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Known {
     /// Of each log the first.
     words: BTreeMap<LogId, Word>,
@@ -40,7 +40,7 @@ struct Known {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Removals {
     nodes: BTreeMap<NodeId, Known>,
 }

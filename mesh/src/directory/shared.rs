@@ -47,7 +47,7 @@ pub(crate) struct SharedRoom {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SharedRooms {
     told: BTreeMap<RecordKey, Told>,
     /// By group and owner: others may write as much about a group as they like.

@@ -100,7 +100,7 @@ fn are_later(numbers: &[Number], rivals: &[&Firsts]) -> bool {
 }
 
 /// From which number on none of an era counts, by directory.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Lost(BTreeMap<(RoomId, Era), Number>);
 
 impl Lost {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Vouchers {
     /// The place of the first one of a key in the log of the directory of a node that was shown it.
     first: BTreeMap<(KeyPrint, NodeId), u64>,

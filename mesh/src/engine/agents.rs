@@ -44,7 +44,7 @@ struct RosterKept {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Agents {
     kept: RosterKept,
     /// Registrations since the start.

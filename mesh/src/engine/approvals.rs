@@ -28,7 +28,7 @@ use crate::{
 
 /// See the module. Those that are due are this node's own and open: there are
 /// [`crate::limits::APPROVALS_OPEN_MAX`] of a room.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Approvals {
     /// The calls that wait for an answer, by the entry of the ask.
     waiting: BTreeMap<(RoomId, LocalRef), CallId>,

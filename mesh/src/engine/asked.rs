@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A connected peer, as barriers know it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Peer {
     /// The question that it has not answered, and when it was asked.
     asked: Option<(u64, Duration)>,
@@ -33,7 +33,7 @@ struct Peer {
 }
 
 /// All connected peers that have asked, or were asked.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Peers(BTreeMap<NodeId, Peer>);
 
 impl Peers {
@@ -102,7 +102,7 @@ impl Peers {
 }
 
 /// The question to one peer in a barrier that runs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Asked {
     /// The rooms that the question named.
     pub(crate) named: BTreeSet<RoomId>,

@@ -57,7 +57,7 @@ struct Need {
 }
 
 /// A command that waits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Parked {
     pub(super) call: CallId,
     pub(super) command: Command,
@@ -73,7 +73,7 @@ pub(super) struct Parked {
 }
 
 /// A barrier under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Running {
     nonce: u64,
     until: Duration,
@@ -92,7 +92,7 @@ pub(super) struct Waited {
 }
 
 /// A peer asks how far this node is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Question {
     pub(super) nonce: u64,
     /// The version of this node's roster that it has.
@@ -111,7 +111,7 @@ pub(super) struct Answer {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Barriers {
     pub(super) peers: Peers,
     nonce: u64,

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Beacons {
     /// The pulse that the driver was last told.
     pub(super) pulse: Pulse,

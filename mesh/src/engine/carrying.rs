@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Carrying {
     owing: Owing,
     carrier: Carrier,

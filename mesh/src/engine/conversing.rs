@@ -37,7 +37,7 @@ struct Asked {
 }
 
 /// The state of one agent.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct OfAgent {
     /// The newest last; at most [`HANDED_PER_AGENT_MAX`].
     handed: VecDeque<Handed>,
@@ -46,13 +46,13 @@ struct OfAgent {
 }
 
 /// The messages that one of the two agents of a direct room has sent lately to the other.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct OneWay {
     at: VecDeque<Duration>,
 }
 
 /// The messages that the agents of a direct room have exchanged lately.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct OfPair {
     /// By author.
     ways: BTreeMap<AgentId, OneWay>,
@@ -60,7 +60,7 @@ struct OfPair {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Conversations {
     agents: BTreeMap<AgentId, OfAgent>,
     /// The agents that wait for an answer to these.

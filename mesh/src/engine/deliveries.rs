@@ -32,14 +32,14 @@ use crate::{
 use fates::{Fates, Step};
 
 /// The requests of one agent that wait.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct OfAgent {
     count: usize,
     bytes: u64,
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Deliveries {
     pub(super) fates: Fates,
     /// Requests of this node's agents that nobody was given yet: at most [`UNDELIVERED_MAX`].

@@ -37,7 +37,7 @@ const REFRESH_EVERY: Duration = TICK.checked_div(2).expect("not zero");
 const HAVES_AT_ONCE_MAX: usize = 1_024;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Digests {
     public: Digested,
     private: BTreeMap<Group, Digested>,

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Leaders {
     /// Rooms that have a leader.
     led: BTreeSet<RoomId>,

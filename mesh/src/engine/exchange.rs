@@ -131,7 +131,7 @@ pub(super) fn on_want_bodies(known: &mut Known, from: NodeId, id: RoomId, at: Ve
 }
 
 /// A peer says how far it is in a room.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Frontier {
     pub(super) room: RoomId,
     pub(super) heads: Vec<Head>,

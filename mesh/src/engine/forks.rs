@@ -21,7 +21,7 @@ use crate::{
 const PROOFS_AT_ONCE_MAX: usize = 4;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Forks {
     /// For peers that have not heard of them.
     pub(super) proofs: Vec<Message>,

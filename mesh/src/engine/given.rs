@@ -44,7 +44,7 @@ enum Step {
 }
 
 /// See the module. One time for each room at most: there are [`crate::limits::DIRECT_ROOMS_MAX`].
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Given {
     due: BTreeSet<(u64, RoomId)>,
     times: BTreeMap<RoomId, u64>,

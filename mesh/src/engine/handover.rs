@@ -37,7 +37,7 @@ enum Step {
 }
 
 /// A stop under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Stopping {
     since: Duration,
     /// When the first room was refused: from then on rooms are offered again for a while.
@@ -50,7 +50,7 @@ struct Stopping {
 }
 
 /// The node stops because it leaves the mesh.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Leaving {
     /// The call that wants it.
     pub(super) call: CallId,
@@ -77,7 +77,7 @@ pub(super) enum Next {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Handovers {
     stopping: Option<Stopping>,
     /// Eras that were handed to this node, by the node that had them before.

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// One inbox.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Kept {
     record: InboxRecord,
     /// The newest item.
@@ -33,7 +33,7 @@ struct Kept {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Inboxes {
     /// At most [`INBOXES_MAX`].
     all: BTreeMap<AgentId, Kept>,

@@ -30,7 +30,7 @@ pub(super) struct Subject {
 }
 
 /// One that runs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inquiry {
     call: CallId,
     /// Connected nodes that have not answered.
@@ -48,7 +48,7 @@ pub(super) struct Answer {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Inquiries {
     /// By nonce; at most [`INQUIRIES_MAX`].
     running: BTreeMap<u64, Inquiry>,

@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) identity: Identity,
     pub(super) config: Config,
@@ -90,14 +90,14 @@ pub(super) struct Known {
 pub(super) type Places = BTreeMap<MessageId, (RoomId, EntryRef)>;
 
 /// The places of votes and of tasks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Index {
     pub(super) votes: Places,
     pub(super) tasks: Places,
 }
 
 /// Rooms of groups that are followed here since a short while ago.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Unread {
     /// The groups, and when.
     pub(super) new: BTreeMap<Group, Duration>,

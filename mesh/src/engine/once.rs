@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Onces {
     /// The calls that wait for an answer, by the entry of the ask.
     pub(super) waiting: BTreeMap<(RoomId, LocalRef), CallId>,

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// A mailbox that is held here.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Held {
     secret: Mailbox,
     public: [u8; 32],
@@ -42,7 +42,7 @@ pub(super) struct Following<'e> {
 }
 
 /// A direct room that an agent wants.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) call: CallId,
     pub(super) caller: Caller,
@@ -53,14 +53,14 @@ pub(super) struct Wanted {
 }
 
 /// An opened room, whose opener is answered when the turn's entries are folded.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Opened {
     call: CallId,
     room: RoomId,
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Pairs {
     /// Mailboxes of keys that were presented here: at most [`MAILBOXES_MAX`].
     held: BTreeMap<KeyPrint, Held>,

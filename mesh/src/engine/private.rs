@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// A group that is followed since just now.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Settling {
     since: Duration,
     /// Peers that have not said what they have of its directory.
@@ -36,7 +36,7 @@ struct Settling {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Private {
     settling: BTreeMap<Group, Settling>,
     /// Registrations that wait for their key's rooms: at most [`PRESENTING_MAX`].
@@ -46,7 +46,7 @@ pub(super) struct Private {
 }
 
 /// A registration that waits for its key's rooms.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Presenting {
     since: Duration,
     registering: Registering,

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// A message of this node's clients, or an act, that others are asked for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Wanted {
     name: Name,
     /// Nodes that have said that they hold it, and the number that they gave.
@@ -70,7 +70,7 @@ impl Name {
 }
 
 /// A call that waits for copies of its entry.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Waiting {
     call: CallId,
     secured: Secured,
@@ -80,7 +80,7 @@ struct Waiting {
 }
 
 /// The answer to a call, but for the count of copies.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Secured {
     Said(SaidOk),
     Once(RoomId, OnceAnswered),
@@ -97,7 +97,7 @@ pub(super) struct Question {
 pub(super) type Place = (RoomId, EntryRef);
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Receipts {
     /// At most [`COPIES_WANTED_MAX`].
     wanted: BTreeMap<Source, Wanted>,

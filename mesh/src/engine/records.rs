@@ -74,7 +74,7 @@ struct Compared {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Records {
     /// Those of followers and of the node are there from their first record on: at most one for each group that is followed.
     spaces: BTreeMap<Space, Sets>,

@@ -19,7 +19,7 @@ use crate::{
 const PRUNE_ROOMS_LOOKED_AT: usize = 64;
 
 /// The place of pruning in its round, and whether the clock can be trusted with it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pruning {
     started: Now,
     /// Warned that the clock has jumped.

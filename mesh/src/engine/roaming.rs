@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A client that comes from another node, and its cursor in a room.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Roamer {
     pub(super) room: RoomId,
     pub(super) cursor: Number,
@@ -24,7 +24,7 @@ pub(super) struct Roamer {
 }
 
 /// A roaming client whose cursor could not be served at once.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Roaming {
     call: CallId,
     roamer: Roamer,
@@ -34,7 +34,7 @@ struct Roaming {
 }
 
 /// Clients that wait, and rooms in which what is said next needs a number above a client's cursor.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Roams {
     /// At most [`ROAMING_MAX`].
     waiting: Vec<Roaming>,

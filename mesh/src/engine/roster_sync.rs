@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RosterSync {
     /// When this node last told its whole roster to all that asked by gossip.
     answered: Option<Duration>,
@@ -30,7 +30,7 @@ pub(super) struct RosterSync {
 }
 
 /// A node's last roster news, signed, each with its version: for peers that lack some of them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Recent {
     news: VecDeque<(u64, usize, Message)>,
     bytes: usize,

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How this node stands to the secret that it has.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Renewal {
     /// When peers are told again what this node is.
     about_at: Duration,

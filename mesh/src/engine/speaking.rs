@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// A message that an agent says.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Saying {
     pub(super) call: CallId,
     pub(super) caller: Caller,
@@ -39,7 +39,7 @@ pub(super) struct Saying {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Speaking {
     /// Messages for the lobby that wait until it is above this node's old one.
     held: Vec<Saying>,

@@ -32,7 +32,7 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A room in which somebody here waits for pieces.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Awaited {
     since: Duration,
     until: Duration,
@@ -41,7 +41,7 @@ struct Awaited {
 }
 
 /// The pieces of one agent within a second.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Pace {
     since: Duration,
     pieces: u32,
@@ -69,7 +69,7 @@ impl Pace {
 }
 
 /// All that is known of the pieces of one peer.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Heard {
     /// The start of it, and its last piece.
     last: (u64, u64),
@@ -78,7 +78,7 @@ struct Heard {
 }
 
 /// The streams of this node's agents that have run lately.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Own {
     paces: BTreeMap<AgentId, Pace>,
     /// By agent, its newest stream: another one, or the same in another room, is a new run.
@@ -88,7 +88,7 @@ struct Own {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Streams {
     /// At most [`AWAITED_ROOMS_MAX`].
     awaited: BTreeMap<RoomId, Awaited>,

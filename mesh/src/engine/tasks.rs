@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Claims {
     /// The calls that wait for an answer, by the entry of the claim.
     pub(super) waiting: BTreeMap<(RoomId, LocalRef), CallId>,

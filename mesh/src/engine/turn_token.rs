@@ -20,7 +20,7 @@ struct Crowd {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Turns {
     /// The holders that members were last told of.
     told: BTreeMap<RoomId, Option<AgentId>>,

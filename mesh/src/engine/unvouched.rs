@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Unvouched {
     /// Events of each room in which the first one waits, and when they came.
     rooms: BTreeMap<RoomId, VecDeque<(Duration, RoomEvent)>>,

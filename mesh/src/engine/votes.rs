@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Voting {
     /// Rooms with votes in which something may become due.
     pub(super) waiting: BTreeSet<RoomId>,

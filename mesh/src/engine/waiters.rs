@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A call that waits for the delivery of an entry.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Waiter {
     /// A message: answered with its number.
     Said { call: CallId, fresh: Option<Fresh>, durable: Option<Durable> },
@@ -37,7 +37,7 @@ impl Waiter {
 }
 
 /// A send that waits for copies of its message: the message has its number.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Securing {
     pub(super) call: CallId,
     pub(super) said: SaidOk,
@@ -45,21 +45,21 @@ pub(super) struct Securing {
 }
 
 /// A step of a send that wants copies of its message.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum DurableStep {
     Written(Source),
     Numbered(Source, Securing),
 }
 
 /// A registration that goes on: its id is certain.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Registering {
     pub(super) call: CallId,
     pub(super) attach: Attach,
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Waiters {
     pub(super) waiting: BTreeMap<Source, Vec<Waiter>>,
     /// Own rooms whose name is undecided: their number is behind a hole, or counts no more. The value is the tentative
@@ -254,7 +254,7 @@ fn is_settled(known: &Known, source: Source, number: Number) -> bool {
 }
 
 /// Rooms whose name was undecided.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Unsettled {
     all: BTreeMap<Source, Number>,
     /// Those that were not numbered again, by directory.

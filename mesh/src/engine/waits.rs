@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// A request that has no answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Request {
     room: RoomId,
     by: AgentId,
@@ -37,7 +37,7 @@ struct Request {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Requests {
     /// At most [`REQUESTS_SEEN_MAX`].
     open: BTreeMap<MessageId, Request>,

@@ -72,7 +72,7 @@ pub(crate) enum News {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Approvals {
     all: BTreeMap<EntryRef, Wanted>,
     ids: BTreeMap<MessageId, EntryRef>,

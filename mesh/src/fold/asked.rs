@@ -22,7 +22,7 @@ pub(crate) trait Asking {
 }
 
 /// An ask that has no answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ask<T> {
     pub(crate) at: LocalRef,
     pub(crate) what: T,
@@ -36,7 +36,7 @@ pub(crate) struct Ask<T> {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Asks<T>(BTreeMap<EntryRef, Ask<T>>);
 
 impl<T> Default for Asks<T> {

@@ -40,7 +40,7 @@ pub(crate) struct Words {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Deliveries {
     /// By request; of one log the newest [`DELIVERIES_PER_LOG_MAX`].
     of: BTreeMap<EntryRef, Words>,

@@ -62,7 +62,7 @@ pub(crate) struct News {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Elections {
     all: BTreeMap<EntryRef, Election>,
     ranked: BTreeMap<Rank, EntryRef>,

@@ -62,7 +62,7 @@ struct Given {
 }
 
 /// What answers say of one ask. There may be an end of it before there is a grant: they are in logs of several sequencers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Grant {
     id: Option<MessageId>,
     /// The lowest by position, which counts, first.
@@ -132,7 +132,7 @@ pub(crate) enum News {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Onces {
     grants: BTreeMap<EntryRef, Grant>,
     /// Open grants of each subject.

@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// A claim, as it waits for its answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Claim {
     update: TaskUpdated,
     if_assignee: Option<AgentId>,
@@ -99,7 +99,7 @@ pub(crate) enum News {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tasks {
     all: BTreeMap<EntryRef, Task>,
     /// Memory that they take.

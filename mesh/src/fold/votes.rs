@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// A change of a room's votes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum News {
     /// There is one more.
     Opened(EntryRef),
@@ -43,7 +43,7 @@ pub(crate) enum News {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Votes {
     all: BTreeMap<EntryRef, Vote>,
     /// Nodes that forked a log.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Entering {
     /// Since when the next era waits.
     since: Option<Duration>,

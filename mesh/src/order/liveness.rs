@@ -40,7 +40,7 @@ struct Direct {
 }
 
 /// A question to all peers whether they hear a node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Probe {
     sent: Duration,
     awaited: BTreeSet<NodeId>,
@@ -83,7 +83,7 @@ pub(crate) enum Verdict {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Liveness {
     me: NodeId,
     takeover_after: Duration,

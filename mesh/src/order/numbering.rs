@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A visible entry that is held here and not delivered yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Undelivered {
     pub(crate) facts: Facts,
     pub(crate) numbers: Option<NumberRange>,
@@ -57,7 +57,7 @@ impl Undelivered {
 }
 
 /// An era at this node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct EraState {
     pub(crate) record: EraRecord,
     /// The entries that numbers `done + 1` … `known` name.
@@ -92,7 +92,7 @@ pub(crate) enum NextItem {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Numbering {
     /// Boxed: nearly all rooms have one, and a map has room for eleven.
     pub(crate) eras: BTreeMap<Era, Box<EraState>>,

@@ -40,7 +40,7 @@ pub enum Spread {
 }
 
 /// Which beacons one start of a node sends: it is asked every [`crate::limits::BEACON_EVERY`].
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Rhythm {
     tick: u64,
     /// The last one, by either path.

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Sends that may be repeated, and their numbers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sent {
     by_id: BTreeMap<DedupId, LocalRef>,
     entries: BTreeMap<LocalRef, Send>,
@@ -18,7 +18,7 @@ pub(crate) struct Sent {
 }
 
 /// One send.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Send {
     id: DedupId,
     wall_ms: u64,

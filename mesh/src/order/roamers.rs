@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Roamers {
     /// The highest cursor of a client that came from an era above the current one. Zero: there is none.
     floor: Number,

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A group whose rooms are followed here.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     opener: RoomKey,
     /// This node's token of it.
@@ -29,7 +29,7 @@ struct Known {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Followers {
     mesh: MeshId,
     me: NodeId,

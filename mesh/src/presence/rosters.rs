@@ -92,7 +92,7 @@ pub(crate) enum Taken {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Rosters {
     me: NodeId,
     mesh: MeshId,

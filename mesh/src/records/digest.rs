@@ -38,7 +38,7 @@ pub struct BucketDigest {
 }
 
 /// The digests of one set, as far as they were needed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Digests {
     /// Of buckets that are not empty.
     buckets: BTreeMap<Bucket, Hash>,

@@ -24,7 +24,7 @@ struct Round {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Filling {
     /// The peer that gives, and when it gave last.
     giving: Option<(Giver, Duration)>,

@@ -170,13 +170,13 @@ pub fn removal(at: &RoomPlace, agent: &str) -> Draft {
 type At = (Space, RecordId, KeyPrint);
 
 /// All that keys say of members of rooms: which of it means something says the reader, who knows whose a room is.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Words {
     all: BTreeMap<At, Kept>,
 }
 
 /// A record that is kept.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Kept {
     stamp: Stamp,
     hash: Hash,
@@ -263,14 +263,14 @@ fn read(at: &RoomPlace, record: &Record) -> Option<Said> {
 }
 
 /// The members of rooms as they show, where some do.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Shown {
     rooms: BTreeMap<RoomId, std::sync::Arc<[Member]>>,
     of_agent: BTreeMap<AgentId, BTreeSet<RoomId>>,
 }
 
 /// Members that are others than before.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changed {
     /// Those who are on the list now, and were not, or have not left any more.
     pub(crate) came: Vec<(AgentId, KeyPrint)>,

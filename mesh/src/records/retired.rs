@@ -58,7 +58,7 @@ pub fn agent_of(record: &Record) -> Option<AgentId> {
 }
 
 /// All agents that keys say are retired: whose word counts says the directory.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RetiredAgents {
     said: BTreeMap<RecordKey, AgentId>,
     by_agent: BTreeMap<AgentId, BTreeSet<KeyPrint>>,

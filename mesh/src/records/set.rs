@@ -55,7 +55,7 @@ type Age = (Rank, RecordKey);
 type Standing = (usize, Reverse<Age>);
 
 /// An owner's records, and the node that answers for it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Owned {
     print: KeyPrint,
     answers: NodeId,
@@ -63,7 +63,7 @@ struct Owned {
 }
 
 /// The records of all owners for whom one node answers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Answered {
     count: usize,
     /// These owners.
@@ -95,7 +95,7 @@ pub enum Fate {
 struct Rank(u64);
 
 /// See the module. A record takes some 70 bytes: 60 of the head, and two indices.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Set {
     collection: &'static Collection,
     heads: Heads,

@@ -16,7 +16,7 @@ use crate::{
 pub type Brief = [u8; 16];
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Sets {
     sets: BTreeMap<CollectionNumber, Set>,
     /// Over all sets; `None`: something may have changed.

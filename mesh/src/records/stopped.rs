@@ -73,7 +73,7 @@ pub(crate) struct Stop {
 }
 
 /// All that keys say: whose word counts says the engine. `None`: the key has let go.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct StoppedAgents(BTreeMap<RecordKey, Option<Stop>>);
 
 impl StoppedAgents {

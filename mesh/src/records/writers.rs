@@ -121,7 +121,7 @@ pub struct Writers {
 }
 
 /// All that keys say of rooms: what it means for a room says the directory, which knows whose it is.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RoomWriters {
     said: BTreeMap<RecordKey, (RoomId, u16)>,
     by_room: BTreeMap<(RoomId, KeyPrint), Writers>,

@@ -18,7 +18,7 @@ pub(super) struct Counted {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Frontier {
     /// Of groups that are not empty, ascending.
     groups: Vec<(Group, Digest)>,

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A log's head, and whether the store has it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Log {
     pub(crate) record: LogRecord,
     /// The record differs from the one in the store.
@@ -40,7 +40,7 @@ pub(crate) enum Continuation {
 }
 
 /// All logs of a room.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Logs {
     /// Whether an author may have several: those of a room that is memory only. Anywhere else it would
     /// be a way to say two things without a fork.

@@ -24,7 +24,7 @@ use crate::{
 pub(crate) type Key = (LogId, u64);
 
 /// One run that waits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     pub(crate) run: Verified,
     /// Bodies that came apart from it.
@@ -45,7 +45,7 @@ pub(crate) struct Waiting {
 }
 
 /// A question that is out.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Asking {
     peer: NodeId,
     at: Duration,
@@ -178,7 +178,7 @@ impl Waiting {
 }
 
 /// See the module. Bounded by [`PENDING_RUNS_PER_ROOM_MAX`] and [`PENDING_BYTES_MAX`].
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
     runs: BTreeMap<Key, Waiting>,
     /// Since when, and until when, some body was gone that is needed here.

@@ -15,14 +15,14 @@ use crate::{
 };
 
 /// The entries that a peer said it has and this node has not; at most [`SPANS_MAX`] logs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct View {
     at: Duration,
     heads: BTreeMap<LogId, u64>,
 }
 
 /// A question that is out.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Want {
     peer: NodeId,
     at: Duration,
@@ -30,7 +30,7 @@ struct Want {
 }
 
 /// See the module. One view for each connected peer, one want at a time.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sync {
     views: BTreeMap<NodeId, View>,
     want: Option<Want>,

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// An entry of this node that has no seal yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub(crate) struct Draft {
     pub(crate) at: LocalRef,
@@ -43,7 +43,7 @@ impl Draft {
 }
 
 /// The drafts of this turn, oldest first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Drafts {
     list: Vec<Draft>,
     /// A run of another node was accepted, or a lane entered, since the first of those that would stand under one seal.

@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Bytes that all rooms together hold in memory; each kind has its limit.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     /// Bodies of entries that wait for their delivery.
     pub(crate) warm: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Memory {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) now: Now,
     pub(crate) me: NodeId,

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// An event within a turn.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Happened {
     /// An entry of a directory has become known.
     Listed(Fact),
@@ -60,7 +60,7 @@ impl Happened {
 }
 
 /// The events that the engine has not acted on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Events(Vec<Happened>);
 
 impl Events {
@@ -75,7 +75,7 @@ impl Events {
 }
 
 /// A directory entry.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fact {
     pub(crate) room: RoomId,
     pub(crate) at: LocalRef,

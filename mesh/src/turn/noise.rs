@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Counts what authors write without effect.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Noise {
     /// Since when, and how much. `None`: all whom the directory does not name, for anybody can make them up.
     written: BTreeMap<Option<NodeId>, (Duration, u32)>,
@@ -37,14 +37,14 @@ impl Noise {
 }
 
 /// The part that is heard of noisy authors: asked before signatures are checked.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Hearing {
     known: BTreeSet<NodeId>,
     /// `None`: all who are not known.
     noisy: BTreeMap<Option<NodeId>, Noisy>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Noisy {
     until: Duration,
     /// When something of it is heard again from this peer: a peer that passes it on has no part in the

@@ -12,7 +12,7 @@ use mesh::{
 };
 
 /// The one key of all agents whose key is their node's own.
-pub(super) static KEY: LazyLock<KeyPrint> = LazyLock::new(|| OWN.print());
+pub(crate) static KEY: LazyLock<KeyPrint> = LazyLock::new(|| OWN.print());
 static OWN: LazyLock<KeySecret> = LazyLock::new(|| secret("the own key"));
 
 /// The secret of the key that is called so.
@@ -36,7 +36,7 @@ pub(super) fn shown(secret: &KeySecret, log: &SignedLog) -> KeySignature {
 }
 
 /// An agent whose key is its node's own registers at that node under its id, whoever is connected under it.
-pub(super) fn attach(at: &SignedLog, agent: AgentId, name: String) -> Attach {
+pub(crate) fn attach(at: &SignedLog, agent: AgentId, name: String) -> Attach {
     Attach {
         claim: Some(Box::new(claim(&OWN, at.mesh, &agent))),
         shown: Some(Box::new(shown(&OWN, at))),

@@ -9,7 +9,7 @@ use mesh::name::{
 };
 
 /// An entry of a room, the same at every node.
-pub(super) type Entry = (LogId, u64);
+pub(crate) type Entry = (LogId, u64);
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Broken {
     pub what: String,
 }
 
-pub(super) fn broken<T>(promise: &'static str, what: String) -> Result<T, Broken> {
+pub(crate) fn broken<T>(promise: &'static str, what: String) -> Result<T, Broken> {
     Err(Broken { promise, what })
 }
 
@@ -50,7 +50,7 @@ struct Deliveries {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Promises {
+pub(crate) struct Promises {
     deliveries: BTreeMap<(NodeId, RoomId), Deliveries>,
     /// Every number that anybody gave, and its entry.
     names: BTreeMap<(RoomId, Number), Entry>,
@@ -64,24 +64,24 @@ pub(super) struct Promises {
 
 /// A message that was answered `ok`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Acknowledged {
-    pub(super) room: RoomId,
-    pub(super) entry: Entry,
-    pub(super) number: Number,
+pub(crate) struct Acknowledged {
+    pub(crate) room: RoomId,
+    pub(crate) entry: Entry,
+    pub(crate) number: Number,
     /// By whom.
-    pub(super) node: NodeId,
+    pub(crate) node: NodeId,
     /// As many nodes hold it, it said.
-    pub(super) copies: usize,
+    pub(crate) copies: usize,
 }
 
 impl Promises {
     /// A node stores a visible entry.
-    pub(super) fn stored(&mut self, node: NodeId, room: RoomId, entry: Entry) {
+    pub(crate) fn stored(&mut self, node: NodeId, room: RoomId, entry: Entry) {
         self.held.entry(room).or_default().entry(entry).or_default().insert(node);
     }
 
     /// A node takes `number` for the number of `entry`. *names*: so does everybody.
-    pub(super) fn named(
+    pub(crate) fn named(
         &mut self,
         room: RoomId,
         number: Number,
@@ -95,7 +95,7 @@ impl Promises {
     }
 
     /// *rising*: numbers rise at a node, and each message is delivered once.
-    pub(super) fn delivered(
+    pub(crate) fn delivered(
         &mut self,
         node: NodeId,
         room: RoomId,
@@ -165,7 +165,7 @@ impl Promises {
         }
     }
 
-    pub(super) fn acknowledged(&mut self, message: Acknowledged) {
+    pub(crate) fn acknowledged(&mut self, message: Acknowledged) {
         self.acknowledged.push(message);
     }
 
@@ -186,7 +186,7 @@ impl Promises {
 
     /// *complete*: every node has delivered every visible entry that any of them has, but for those that it
     /// `may_lack`; and *acknowledged survives*: messages that were answered `ok` are among these.
-    pub(super) fn complete(
+    pub(crate) fn complete(
         &self,
         nodes: &[NodeId],
         room: RoomId,
@@ -224,7 +224,7 @@ impl Promises {
     }
 
     /// *agreement*: these entries have one number at all nodes.
-    pub(super) fn agree(
+    pub(crate) fn agree(
         &self,
         nodes: &[NodeId],
         room: RoomId,
@@ -248,7 +248,7 @@ impl Promises {
     }
 
     /// *calm*: all numbers of the room are of its home era, from 1, without gaps.
-    pub(super) fn calm(&self, nodes: &[NodeId], room: RoomId) -> Result<(), Broken> {
+    pub(crate) fn calm(&self, nodes: &[NodeId], room: RoomId) -> Result<(), Broken> {
         for node in nodes {
             let Some(seen) = self.deliveries.get(&(*node, room)) else { continue };
             let mut numbers: Vec<Number> = seen.numbers.values().copied().collect();
@@ -284,7 +284,7 @@ impl Promises {
         seen.flat_map(|seen| seen.numbers.values().copied())
     }
 
-    pub(super) fn rooms(&self) -> BTreeSet<RoomId> {
+    pub(crate) fn rooms(&self) -> BTreeSet<RoomId> {
         self.held.keys().copied().collect()
     }
 

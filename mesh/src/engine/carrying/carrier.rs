@@ -57,7 +57,7 @@ impl Waiting {
 }
 
 /// A room that is carried for one node.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Room {
     nodes: BTreeMap<NodeId, Waiting>,
     asked_ms: u64,
@@ -183,7 +183,7 @@ struct Used {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Carrier {
     max: u64,
     /// By room, and the node that has asked.

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// What is owed, and whether the store knows of it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Debt {
     owed: Owed,
     stored: bool,
@@ -45,7 +45,7 @@ impl Debt {
 }
 
 /// A room, as a carrier was asked to carry it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Asked {
     /// For these.
     nodes: BTreeSet<NodeId>,
@@ -58,7 +58,7 @@ struct Asked {
 }
 
 /// A connected member.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Member {
     since: Duration,
     /// It has said that it takes no more, until then.
@@ -68,7 +68,7 @@ struct Member {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Owing {
     /// At most one for each room that is followed, and each node that was shown one of its keys.
     debts: BTreeMap<RoomId, BTreeMap<NodeId, Debt>>,

@@ -17,7 +17,7 @@ use crate::{
 const ROOMS_MAX: usize = 16 * CARRY_OFFERS_MAX;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Taking {
     /// Members that a follower has asked to carry, as they have shown, and the rooms: at most [`ROOMS_MAX`] of each.
     offered: BTreeMap<NodeId, BTreeSet<RoomId>>,

@@ -28,13 +28,13 @@ pub struct Fates {
     proofs: Proofs,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct OfRoom {
     sides: Sides,
     requests: BTreeMap<EntryRef, OfRequest>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct OfRequest {
     words: Words,
     /// As each of the two sides is known to have been asked: how far the request had come when that was looked at last.
@@ -53,6 +53,12 @@ pub(super) struct Step {
 impl Fates {
     pub(super) fn new(proofs: Proofs) -> Fates {
         Fates { rooms: Arc::default(), proofs }
+    }
+
+    /// The same, judged by these proofs, and known to others from now on by itself.
+    pub(in crate::engine) fn copied(&self, proofs: &Proofs) -> Fates {
+        let rooms = Arc::new(RwLock::new(self.read().clone()));
+        Fates { rooms, proofs: proofs.clone() }
     }
 
     /// The fate of a request of this agent. `None`: nothing is known, or it is none.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Digested {
     /// Buckets one after the other.
     rooms: BTreeMap<(usize, RoomId), Digest>,

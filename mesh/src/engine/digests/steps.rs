@@ -35,7 +35,7 @@ struct Last {
 const EVEN_FOR: Duration = Duration::from_secs(3);
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Steps {
     /// Messages that came here since the start.
     pub(super) said: u64,

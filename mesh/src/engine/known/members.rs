@@ -20,7 +20,7 @@ pub(super) fn subject(space: Space, id: RecordId) -> Subject {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OnRecord {
     pub(crate) words: Words,
     pub(crate) shown: Shown,

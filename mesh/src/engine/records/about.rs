@@ -11,7 +11,7 @@ use crate::{
 type Place = (CollectionNumber, RecordKey);
 
 /// See the module. Of all records that are kept and are about somebody: some 200 bytes for each.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct About {
     of: BTreeMap<Place, KeyPrint>,
     records: BTreeSet<(KeyPrint, Place)>,

@@ -45,7 +45,7 @@ struct Missing {
 }
 
 /// A question that a peer has not answered.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Question {
     since: Duration,
     names: Vec<Name>,
@@ -68,7 +68,7 @@ pub(super) struct Here {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Contents {
     /// Of all records that are kept and have one.
     known: BTreeMap<Name, Told>,

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// A question to all who have the space.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Asking {
     call: CallId,
     wanted: WantedReplaced,
@@ -40,7 +40,7 @@ struct Asking {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Gathering {
     /// By nonce; at most [`INQUIRIES_MAX`].
     running: BTreeMap<u64, Asking>,

@@ -32,7 +32,7 @@ pub(super) struct Shelved {
 type Row = BTreeMap<(Stamp, Name), u32>;
 
 /// All of one shelf: those that fit are newer than all others.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Rows {
     kept: Row,
     /// Of those that are kept.
@@ -66,7 +66,7 @@ pub(super) struct Moved {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Shelves {
     rows: BTreeMap<Shelf, Rows>,
     /// Bytes that are carried for others.

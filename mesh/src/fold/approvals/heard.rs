@@ -14,7 +14,7 @@ use crate::{
 const GRANTS_KEPT: usize = 8;
 
 /// Something that an agent wants to do.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) id: MessageId,
     room: RoomId,
@@ -127,7 +127,7 @@ impl Wanted {
 }
 
 /// Somebody that wanted to decide.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Heard {
     by: AgentId,
     pub(super) wish: ApprovalWish,

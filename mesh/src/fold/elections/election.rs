@@ -69,7 +69,7 @@ struct Drops {
 }
 
 /// One `Closed`, and the acts that follow it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Closing {
     position: Position,
     /// The nodes whose commitments count.
@@ -134,7 +134,7 @@ impl Closing {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Election {
     position: Position,
     term: u64,

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// One sealed ballot.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Ballot {
     clock: u64,
     agent: AgentId,
@@ -43,7 +43,7 @@ struct Open {
 }
 
 /// An agent that may vote, and the ballots in its name.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Voter {
     /// Their place among those who may vote.
     nth: usize,
@@ -52,7 +52,7 @@ struct Voter {
 }
 
 /// No more ballots.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Close {
     /// When it was written, by its author's clock. Unix milliseconds.
     wall_ms: u64,
@@ -61,7 +61,7 @@ struct Close {
 }
 
 /// Notes on a vote that only this node has.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Here {
     /// The choices of this node's agents, by the log seq of their ballots, until they are opened.
     choices: BTreeMap<u64, u32>,
@@ -79,7 +79,7 @@ struct Here {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Vote {
     at: LocalRef,
     place: EntryRef,
@@ -110,7 +110,7 @@ pub(crate) struct Vote {
 }
 
 /// How an imported vote ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Ended {
     eligible: usize,
     tally: Vec<u64>,

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct NodeRoster {
     pub(super) boot: u64,
     pub(super) version: u64,

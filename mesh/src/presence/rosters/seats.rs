@@ -41,7 +41,7 @@ pub(super) struct Moves {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Seats {
     effective: BTreeMap<AgentId, Effective>,
     members: BTreeMap<RoomId, Vec<Member>>,

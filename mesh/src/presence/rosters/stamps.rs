@@ -9,7 +9,7 @@ use crate::{
 pub(super) const COUNT_BITS: u32 = 8;
 
 /// Of one node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Stamps {
     me: NodeId,
     last: u64,

@@ -56,7 +56,7 @@ impl Kept {
 }
 
 /// Things that keep their index while they are there. An index that is free is used again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     places: Vec<T>,
     free: Vec<u32>,
