@@ -105,6 +105,8 @@ pub struct Settings {
     pub discovery: Discovery,
     /// Whom to carry links for.
     pub relaying: Relaying,
+    /// It is a relay: a member that keeps the directory of the mesh and no room, and has no agents.
+    pub is_relay: bool,
     /// People's name for the node; `None`: the machine's name.
     pub name: Option<String>,
     /// A sequencer counts as gone when it has not been heard for this long.
@@ -228,6 +230,7 @@ impl Settings {
             join: Vec::new(),
             discovery: Discovery::FullMesh,
             relaying: Relaying::Members,
+            is_relay: false,
             name: None,
             takeover_after: TAKEOVER_AFTER,
             allow_private_webhooks: false,
@@ -398,7 +401,10 @@ impl Layered {
             value.as_ref().map_or(Ok(()), |value| has_host_and_port(flag, value))?;
         }
         let listen = self.first(|layer| layer.listen.clone());
-        let listen = listen.unwrap_or_else(|| vec!["auto:9231".to_owned()]);
+        let is_relay = self.is_relay();
+        // A relay is there to be reached.
+        let assumed = if is_relay { "0.0.0.0:9231" } else { "auto:9231" };
+        let listen = listen.unwrap_or_else(|| vec![assumed.to_owned()]);
         let takeover_after = self.first(|layer| layer.takeover_after.clone());
         Ok(Settings {
             // Whoever runs the node says it.
@@ -413,7 +419,7 @@ impl Layered {
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             mcp: self.mcp()?,
             finder: self.finder()?,
-            carry: finder::carry(self.first(|layer| layer.carry.clone()).as_deref())?,
+            carry: self.carry()?,
             goclaw: goclaw::read(
                 self.first(|layer| layer.no_goclaw),
                 &self.first(|layer| layer.goclaw.clone()).unwrap_or_default(),
@@ -434,11 +440,9 @@ impl Layered {
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
             reached_at: self.list(|layer| layer.reached_at.clone(), reached_at)?,
-            discovery: match self.first(|layer| layer.no_discovery) {
-                Some(true) => Discovery::Configured,
-                Some(false) | None => Discovery::FullMesh,
-            },
+            discovery: self.discovery()?,
             relaying: self.relaying()?,
+            is_relay,
             join: self.join()?,
             name: self.name()?,
             takeover_after: takeover_after.map_or(Ok(TAKEOVER_AFTER), |time| takeover(&time))?,
@@ -529,9 +533,36 @@ impl Layered {
         }
     }
 
+    fn is_relay(&self) -> bool {
+        self.first(|layer| layer.is_relay).unwrap_or(false)
+    }
+
+    /// A relay is a small machine: it keeps for others only what it is told to.
+    fn carry(&self) -> Result<u64> {
+        let said = self.first(|layer| layer.carry.clone());
+        let none = self.is_relay().then(|| "0".to_owned());
+        finder::carry(said.or(none).as_deref())
+    }
+
+    fn discovery(&self) -> Result<Discovery> {
+        match self.first(|layer| layer.no_discovery) {
+            Some(true) if self.is_relay() => {
+                let why = "a relay carries between nodes that are told of each other: leave it out";
+                Err(bad("no-discovery", "true", why))
+            }
+            Some(true) => Ok(Discovery::Configured),
+            Some(false) | None => Ok(Discovery::FullMesh),
+        }
+    }
+
     fn relaying(&self) -> Result<Relaying> {
         match self.first(|layer| layer.relay.clone()).as_deref() {
             None | Some("members") => Ok(Relaying::Members),
+            Some("off") if self.is_relay() => Err(bad(
+                "relay",
+                "off",
+                "a relay carries links, and does nothing else: leave it out",
+            )),
             Some("off") => Ok(Relaying::Off),
             Some(other) => Err(bad("relay", other, "write members or off")),
         }

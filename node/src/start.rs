@@ -77,7 +77,7 @@ use crate::{
     secret::{Keeper, pre_shared_keys},
     settings::{self, Auth, HttpRead, Listen, Settings, Signup, WakeAt},
     telling,
-    topics::TOPICS,
+    topics::{self, TOPICS},
 };
 
 /// A node that serves. Dropped without [`Running::stop`], it ends as if it had crashed, as soon as
@@ -138,7 +138,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let http_tls = settings.http_tls.as_ref().map(certificate::load).transpose()?;
     let doors = Doors::open(&settings, &dir).await?;
     let tickets = guest::tickets(&dir, &store, &settings.join).await?;
-    let mut member = membership::enter(&dir, &mut store, &tickets)?;
+    let mut member = membership::enter(&dir, &mut store, &tickets, settings.is_relay)?;
     let (net, inbox) = network(&dir, &settings, &member).await?;
 
     let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
@@ -146,6 +146,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let clock = Clock::start();
     let mut config = mesh::Config::new(mesh, member.mesh.founder());
     config.name.clone_from(&name);
+    config.relay = settings.is_relay;
     config.secret = member.mesh.link().clone();
     env!("CARGO_PKG_VERSION").clone_into(&mut config.version);
     config.takeover_after = settings.takeover_after;
@@ -670,6 +671,7 @@ async fn network(dir: &DataDir, settings: &Settings, member: &Member) -> Result<
         announce: if archive { Vec::new() } else { settings.reached_at.clone() },
         peers: if archive { Vec::new() } else { member.peers.clone() },
         topics: TOPICS,
+        listens_to: settings.is_relay.then(|| topics::of_relays(member.mesh.mesh_id())),
         discovery: settings.discovery,
         relaying: settings.relaying,
     };
@@ -725,6 +727,7 @@ fn ready(dir: &DataDir, control: &Control, doors: &Doors, status: &Status) -> Re
         node_id: control.me.to_string(),
         name: control.name.clone(),
         mesh_id: control.secret.current().mesh_id().to_string(),
+        relay: status.relay,
         data_dir: dir.path().to_owned(),
         socket: doors.unix.as_ref().map(|(_, file)| file.path().to_owned()),
         tcp: shown(&doors.tcp),

@@ -43,6 +43,7 @@ mod policies;
 mod private;
 mod receipts;
 mod records;
+mod relays;
 mod replaced;
 mod retention;
 mod roaming;

@@ -322,6 +322,9 @@ pub struct NodeAdmitted {
     /// The name its operator gave it.
     #[n(1)]
     pub name: String,
+    /// Whether it is a relay: it keeps this directory and no other room. The first entry of a node counts.
+    #[n(2)]
+    pub relay: Option<bool>,
 }
 
 /// In the directory: a node is removed from the mesh.

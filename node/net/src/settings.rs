@@ -63,6 +63,8 @@ pub struct Settings {
     pub peers: Vec<PeerAddress>,
     /// Number of gossip topics, the same on all nodes; at most [`crate::limits::TOPICS_MAX`].
     pub topics: u16,
+    /// Those of them that this node listens to; `None`: all.
+    pub listens_to: Option<Vec<u16>>,
     /// Whom to connect to besides.
     pub discovery: Discovery,
     /// Whom to carry circuits for.

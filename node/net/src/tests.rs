@@ -48,6 +48,7 @@ fn settings(name: u8, peers: &[PeerAddress]) -> Settings {
         announce: Vec::new(),
         peers: peers.to_vec(),
         topics: 64,
+        listens_to: None,
         discovery: Discovery::FullMesh,
         relaying: Relaying::Members,
     }

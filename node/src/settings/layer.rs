@@ -114,6 +114,10 @@ pub(crate) struct Layer {
     /// [default: members]
     #[arg(long, value_name = "FOR")]
     pub(crate) relay: Option<String>,
+    /// It is of `clawmeshd relay`.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) is_relay: Option<bool>,
     /// This node's name for people [default: the machine's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
@@ -360,6 +364,7 @@ impl Layer {
             join: list("JOIN"),
             no_discovery: switch("NO_DISCOVERY")?,
             relay: text("RELAY"),
+            is_relay: None,
             name: text("NAME"),
             no_auth: switch("NO_AUTH")?,
             takeover_after: text("TAKEOVER_AFTER"),

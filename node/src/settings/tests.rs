@@ -61,6 +61,26 @@ fn a_node_carries_for_members_unless_it_is_told_not_to() {
 }
 
 #[test]
+fn a_relay_is_there_to_be_reached_and_keeps_for_others_what_it_is_told_to() {
+    let of = |flags: &[&str], env: &[(&str, &str)]| {
+        let all = layered(flags, env, None).unwrap();
+        Layered {
+            all: [vec![Layer { is_relay: Some(true), ..Layer::default() }], all.all].concat(),
+            ..all
+        }
+        .resolve()
+    };
+    let relay = of(&[], &[]).unwrap();
+    assert!(relay.is_relay && relay.carry == 0);
+    assert_eq!(relay.listen, [Listen::At("0.0.0.0:9231".parse().unwrap())]);
+    assert_eq!(of(&["--carry", "1MiB"], &[]).unwrap().carry, 1 << 20);
+    assert_eq!(of(&[], &[("CLAWMESH_CARRY", "1MiB")]).unwrap().carry, 1 << 20);
+    assert!(of(&[], &[("CLAWMESH_RELAY", "off")]).is_err());
+    assert!(of(&[], &[("CLAWMESH_NO_DISCOVERY", "1")]).is_err());
+    assert!(!settings(&[], &[], None).is_relay);
+}
+
+#[test]
 fn discovery_can_be_switched_off() {
     let discovery = |flags: &[&str], file| settings(flags, &[], file).discovery;
     assert_eq!(discovery(&["--no-discovery"], None), Discovery::Configured);

@@ -23,6 +23,7 @@ mod members;
 mod metrics;
 mod reach;
 mod reading;
+mod relay;
 mod search;
 mod secret;
 mod service;

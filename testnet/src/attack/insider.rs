@@ -68,6 +68,7 @@ impl Insider {
             announce: Vec::new(),
             peers: Vec::new(),
             topics,
+            listens_to: None,
             discovery: net::Discovery::Configured,
             relaying: net::Relaying::Members,
         }

@@ -162,6 +162,7 @@ fn network(secret_key: [u8; 32], peers: Vec<PeerAddress>) -> Settings {
         announce: Vec::new(),
         peers,
         topics: 1,
+        listens_to: None,
         discovery: Discovery::Configured,
         relaying: net::Relaying::Members,
     }
