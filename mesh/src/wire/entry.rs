@@ -327,6 +327,14 @@ pub struct NodeAdmitted {
     pub relay: Option<bool>,
 }
 
+impl NodeAdmitted {
+    /// Of a node that keeps rooms.
+    #[must_use]
+    pub fn of(lane: u32, name: String) -> NodeAdmitted {
+        NodeAdmitted { lane, name, relay: None }
+    }
+}
+
 /// In the directory: a node is removed from the mesh.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct NodeParted {

@@ -42,6 +42,7 @@ use crate::stall::Stalling;
 use crate::topics::Gossip;
 use crate::trouble::{self, Step};
 use crate::twins::Twins;
+use crate::web::WebTransport;
 
 #[derive(NetworkBehaviour)]
 pub(crate) struct Behaviour {
@@ -81,11 +82,12 @@ pub(crate) fn swarm(
     let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
     let here = here.clone();
     let tcp = tcp.map(move |socket, _| Rooted::new(socket, &here));
+    let tcp = TransportTimeout::new(tcp, CONNECT_TIMEOUT).map_err(unreached);
+    let tcp = WebTransport::new(tcp, settings.web.tls.clone())?;
     let me = keypair.public().to_peer_id();
     let (circuits, circuits_behaviour) = relay::client::new(me);
     let circuits = TransportTimeout::new(circuits, CIRCUIT_TIMEOUT).map_err(not_carried);
-    let transport = TransportTimeout::new(tcp, CONNECT_TIMEOUT).map_err(unreached);
-    let transport = OrTransport::new(circuits, transport)
+    let transport = OrTransport::new(circuits, tcp)
         .map_err(|error| error.into_inner())
         .and_then(move |socket, endpoint| {
             under_key(Stalling::new(socket), endpoint, at_door.clone(), guests.clone())

@@ -19,6 +19,7 @@ mod circuits;
 mod moves;
 mod troubles;
 mod twins;
+mod web;
 use moves::here;
 use troubles::{trouble, twins};
 
@@ -49,6 +50,7 @@ fn settings(name: u8, peers: &[PeerAddress]) -> Settings {
         peers: peers.to_vec(),
         topics: 64,
         listens_to: None,
+        web: Web::default(),
         discovery: Discovery::FullMesh,
         relaying: Relaying::Members,
     }

@@ -23,8 +23,18 @@ pub(super) struct Relay {
     /// Where other nodes connect; can be repeated [default: 0.0.0.0:9231, all addresses of this machine]
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<Vec<String>>,
-    /// Where other nodes reach this one besides: a forwarded port, or a name; can be repeated. Tickets and other nodes
-    /// are told
+    /// Where other nodes connect over WebSocket, for those behind networks that let nothing else out; can be repeated. With a
+    /// certificate at port 443, or behind a proxy that has one and passes /clawmesh on; nobody is told, but by --reached-at
+    #[arg(long, value_name = "HOST:PORT")]
+    listen_ws: Option<Vec<String>>,
+    /// The PEM file with the certificate for --listen-ws. Nodes do not check it: links have keys of their own
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// The PEM file with its private key, which its owner alone can read
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    /// Where other nodes reach this one besides: a forwarded port, a name, or wss://NAME; can be repeated. Tickets and
+    /// other nodes are told
     #[arg(long, value_name = "HOST:PORT")]
     reached_at: Option<Vec<String>>,
     /// Bytes of sealed rooms kept for members that are away, at most half of this: 0 to 1024GiB [default: 0]
@@ -65,6 +75,9 @@ impl Relay {
             join: self.ticket.map(|ticket| vec![ticket]),
             data_dir: self.data_dir,
             listen: self.listen,
+            listen_ws: self.listen_ws,
+            tls_cert: self.tls_cert,
+            tls_key: self.tls_key,
             reached_at: self.reached_at,
             carry: self.carry,
             name: self.name,

@@ -61,6 +61,23 @@ fn a_node_carries_for_members_unless_it_is_told_not_to() {
 }
 
 #[test]
+fn links_over_websocket_are_taken_where_the_operator_says() {
+    let none = settings(&[], &[], None);
+    assert!(none.listen_ws.is_empty() && none.link_tls.is_none());
+    let flags = ["--listen-ws", "127.0.0.1:8443", "--reached-at", "wss://a.example"];
+    let behind = settings(&flags, &[], None);
+    assert_eq!(behind.listen_ws, ["127.0.0.1:8443".parse().unwrap()]);
+    assert_eq!(behind.reached_at[0].to_string(), "wss://a.example:443");
+    let env = [("CLAWMESH_LISTEN_WS", "0.0.0.0:443"), ("CLAWMESH_TLS_CERT", "c")];
+    let tls = Some(TlsFiles { of: "tls", certificate: "c".into(), key: "k".into() });
+    assert_eq!(settings(&["--tls-key", "k"], &env, None).link_tls, tls);
+    assert!(refused(&[], &env, None).contains("private key with --tls-key"));
+    let alone = ["--tls-cert", "c", "--tls-key", "k"];
+    assert!(refused(&alone, &[], None).contains("--listen-ws"));
+    assert!(refused(&["--listen-ws", "auto:1"], &[], None).contains("listen-ws"));
+}
+
+#[test]
 fn a_relay_is_there_to_be_reached_and_keeps_for_others_what_it_is_told_to() {
     let of = |flags: &[&str], env: &[(&str, &str)]| {
         let all = layered(flags, env, None).unwrap();
@@ -216,7 +233,7 @@ fn each_limit_is_the_highest_layers_that_has_it() {
 
 #[test]
 fn tls_takes_both_files_from_wherever_they_are_named() {
-    let both = Some(TlsFiles { certificate: "c".into(), key: "k".into() });
+    let both = Some(TlsFiles { of: "http", certificate: "c".into(), key: "k".into() });
     assert_eq!(settings(&["--http-cert", "c", "--http-key", "k"], &[], None).http_tls, both);
     let split = settings(&["--http-cert", "c"], &[], Some("http-key = \"k\"\nhttp-cert = \"x\""));
     assert_eq!(split.http_tls, both);

@@ -68,6 +68,7 @@ async fn a_peer_whose_clock_is_wrong_is_named_in_status_and_metrics() {
         peers: ticket.peers().collect(),
         topics: 65,
         listens_to: None,
+        web: net::Web::default(),
         discovery: Discovery::Configured,
         relaying: net::Relaying::Off,
     })
@@ -117,6 +118,7 @@ async fn a_node_that_joins_with_another_time_is_told_so_at_once() {
         peers: Vec::new(),
         topics: 65,
         listens_to: None,
+        web: net::Web::default(),
         discovery: Discovery::Configured,
         relaying: net::Relaying::Off,
     })

@@ -69,6 +69,7 @@ impl Insider {
             peers: Vec::new(),
             topics,
             listens_to: None,
+            web: net::Web::default(),
             discovery: net::Discovery::Configured,
             relaying: net::Relaying::Members,
         }

@@ -163,6 +163,7 @@ fn network(secret_key: [u8; 32], peers: Vec<PeerAddress>) -> Settings {
         peers,
         topics: 1,
         listens_to: None,
+        web: net::Web::default(),
         discovery: Discovery::Configured,
         relaying: net::Relaying::Members,
     }
