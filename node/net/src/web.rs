@@ -474,3 +474,36 @@ impl<S: AsyncWrite + Unpin> tokio::io::AsyncWrite for Tokio<S> {
         Pin::new(&mut self.0).poll_close(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::io::{AsyncReadExt as _, Empty};
+    use futures::{FutureExt as _, SinkExt as _};
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
+    use super::*;
+
+    /// What a link reads of a message that comes to it.
+    async fn read(message: Message) -> io::Result<usize> {
+        let (ours, theirs) = tokio::io::duplex(2 * WEB_MESSAGE_BYTES_MAX);
+        let ours: Box<dyn Duplex> = Box::new(ours);
+        let web = WebSocketStream::from_raw_socket(ours, Role::Server, Some(config())).await;
+        let mut link = Way::<Empty>::Web(Box::new(Socket { web, rest: Bytes::new() }));
+        let mut other = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;
+        other.send(message).await.unwrap();
+        let mut buffer = [0; 16];
+        // All of it has come: nothing is waited for.
+        link.read(&mut buffer).now_or_never().expect("it says at once what it makes of it")
+    }
+
+    #[tokio::test]
+    async fn a_link_takes_binary_messages_up_to_the_bound_and_nothing_else() {
+        let binary = |length| Message::Binary(vec![0; length].into());
+        assert_eq!(read(binary(1)).await.unwrap(), 1);
+        assert_eq!(read(binary(WEB_MESSAGE_BYTES_MAX)).await.unwrap(), 16);
+        let wrong = [binary(WEB_MESSAGE_BYTES_MAX + 1), Message::Text("hello".into())];
+        for message in wrong {
+            assert_eq!(read(message).await.unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
+    }
+}
