@@ -70,7 +70,7 @@ use crate::{
         boundary::{Input, Turn},
         command::{
             Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, Speech,
-            traits::{Unwritten, WhileStopping},
+            traits::{OnRelay, Unwritten, WhileStopping},
         },
         import::Import,
     },
@@ -245,6 +245,10 @@ impl Engine {
     // Commands.
 
     fn on_command(&mut self, call: CallId, command: Command) {
+        if self.known.cx.is_relay() && command.traits().on_relay == OnRelay::Refused {
+            let why = "this node is a relay: it has no rooms, records or agents; ask another one";
+            return self.known.cx.reply(call, Err(Refused::Impossible(why.to_owned())));
+        }
         if self.known.stopping && command.traits().while_stopping == WhileStopping::Refused {
             return self.known.cx.reply(call, Err(Refused::Stopping));
         }

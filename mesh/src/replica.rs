@@ -105,18 +105,23 @@ impl Replica {
 
     /// The nodes that have the room: these could give its numbers, and close its votes.
     pub(crate) fn eligible<'a>(&self, cx: &'a Context) -> EligibleNodes<'a> {
-        EligibleNodes { room: self.id, only: cx.followers.have(self.record.seal.as_ref()) }
+        let only = cx.followers.have(self.record.seal.as_ref());
+        EligibleNodes { room: self.id, only, relays: &cx.relays }
+    }
+
+    /// Whether a node keeps the room: of that of the mesh's directory relays do, too, which give none of its numbers.
+    pub(crate) fn is_kept_by(&self, cx: &Context, node: NodeId) -> bool {
+        self.id == RoomId::directory(cx.mesh) || self.eligible(cx).has(node)
     }
 
     /// Connected peers that have the room.
     pub(crate) fn peers(&self, cx: &Context) -> BTreeSet<NodeId> {
-        let eligible = self.eligible(cx);
-        cx.up.iter().copied().filter(|peer| eligible.has(*peer)).collect()
+        cx.up.iter().copied().filter(|peer| self.is_kept_by(cx, *peer)).collect()
     }
 
     /// This node does not have the room, as far as is known.
     pub(crate) fn is_elsewhere(&self, cx: &Context, node: NodeId) -> bool {
-        cx.followers.is_rostered(node) && !self.eligible(cx).has(node)
+        cx.followers.is_rostered(node) && !self.is_kept_by(cx, node)
     }
 
     // Bodies.

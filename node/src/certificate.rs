@@ -19,8 +19,9 @@ use crate::settings::TlsFiles;
 /// # Errors
 /// They cannot be used; the text names the flag and what to do.
 pub(crate) fn load(files: &TlsFiles) -> Result<Tls> {
-    let certificate_flag = || format!("--http-cert {}", files.certificate.display());
-    let key_flag = || format!("--http-key {}", files.key.display());
+    let [certificate, key] = TlsFiles::flags(files.of);
+    let certificate_flag = || format!("--{certificate} {}", files.certificate.display());
+    let key_flag = || format!("--{key} {}", files.key.display());
     let certificate = read(&files.certificate).with_context(certificate_flag)?;
     let key = Zeroizing::new(read(&files.key).with_context(key_flag)?);
     let mode = fs::metadata(&files.key).with_context(key_flag)?.permissions().mode();
@@ -34,7 +35,8 @@ pub(crate) fn load(files: &TlsFiles) -> Result<Tls> {
         let flag = if error.is_of_key() { key_flag() } else { certificate_flag() };
         anyhow::anyhow!("{flag}: {error}")
     })?;
-    if let Some(trouble) = trouble(&tls) {
+    // Nodes do not check those of links.
+    if let Some(trouble) = trouble(&tls).filter(|_| files.of == "http") {
         tracing::warn!(event = "certificate", "{}", sentence(&trouble));
     }
     Ok(tls)
@@ -83,7 +85,7 @@ mod tests {
     fn files_that_cannot_be_used_name_their_flag_and_what_to_do() {
         let temp = tempfile::tempdir().unwrap();
         let at = |name: &str| temp.path().join(name);
-        let files = TlsFiles { certificate: at("cert"), key: at("key") };
+        let files = TlsFiles { of: "http", certificate: at("cert"), key: at("key") };
         let refused = || format!("{:#}", load(&files).unwrap_err());
         assert!(refused().starts_with("--http-cert "), "{}", refused());
         fs::write(at("cert"), include_bytes!("../../bridge/src/webhooks/testdata/cert.pem"))

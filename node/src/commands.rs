@@ -13,6 +13,7 @@ mod keys;
 mod members;
 mod node_args;
 mod output;
+mod relay;
 mod running;
 mod service;
 mod status;
@@ -36,6 +37,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Up(Box<up::Up>),
+    Relay(relay::Relay),
     Status(status::Status),
     Invite(invite::Invite),
     InviteAgent(invite_agent::InviteAgent),
@@ -76,6 +78,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let done = match arguments.command {
         Command::Up(up) => up.run(),
+        Command::Relay(relay) => relay.run(),
         Command::Status(status) => status.run(),
         Command::Invite(invite) => invite.run(),
         Command::InviteAgent(invite) => invite.run(),

@@ -55,7 +55,9 @@ pub(crate) fn member(status: MemberStatus) -> Member {
         node_id: status.node.to_string(),
         name: status.name,
         since: clawchat::timestamp(status.since_ms),
-        lane: status.lane,
+        relay: status.relay,
+        // It claims no era.
+        lane: status.lane.filter(|_| !status.relay),
         state,
         secret: status.about.as_ref().map(|about| about.epoch.number),
         version: status.about.map(|about| about.version),
@@ -112,6 +114,11 @@ fn state(member: &Member, members: &[Member]) -> String {
             PartedHow::Expelled => format!("expelled by {by} {}", removal.at),
         };
     }
+    let state = place(member);
+    if member.relay { format!("{state}, a relay") } else { state }
+}
+
+fn place(member: &Member) -> String {
     match (member.state, member.heard_ms_ago) {
         (MemberState::Here, _) => "this node".to_owned(),
         (MemberState::Connected, _) => "connected".to_owned(),
@@ -156,6 +163,7 @@ mod tests {
             connected: false,
             alive: false,
             founder: n == 1,
+            relay: n == 2,
             about: Some(About {
                 node: NodeId([n; 32]),
                 epoch: Epoch { number: 3, print: [0; 16] },
@@ -190,9 +198,13 @@ mod tests {
         let members = [status(1, "first"), status(2, "se\ncond"), third].map(member);
         let text = table(&members);
         assert_eq!(text.lines().count(), 4, "{text}");
-        for part in
-            ["this node", "away for 90 s", "expelled by first 1970", "founder", "     3  1.2\\n.3"]
-        {
+        for part in [
+            "this node",
+            "away for 90 s, a relay",
+            "expelled by first 1970",
+            "founder",
+            "     3  1.2\\n.3",
+        ] {
             assert!(text.contains(part), "{text}");
         }
         assert_eq!(members[2].state, MemberState::Expelled);

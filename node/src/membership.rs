@@ -41,7 +41,14 @@ pub(crate) struct Member {
 
 /// Takes the node that lives in `dir` and `store` into the mesh of its key file, of the tickets, or
 /// into a new one of its own.
-pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Result<Member> {
+///
+/// `is_relay`: it is, or is to become, a relay.
+pub(crate) fn enter(
+    dir: &DataDir,
+    store: &mut Store,
+    tickets: &[Ticket],
+    is_relay: bool,
+) -> Result<Member> {
     let (seed, new) = match dir.node_seed()? {
         Some(seed) => (seed, false),
         None => (chance::draw()?, true),
@@ -52,6 +59,11 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
     let invited = one_mesh(tickets)?;
     let kept = current.is_some();
     let founded = !kept && invited.is_none();
+    if founded && is_relay {
+        bail!(
+            "a relay joins a mesh that is there: give it a ticket, which `clawmeshd invite` prints"
+        );
+    }
     let target = match (current, invited) {
         // Of the same mesh: the later secret counts, and those before are kept.
         (Some(mut current), Some(invited)) if current.mesh_id() == invited.mesh_id() => {
@@ -73,6 +85,7 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
             bail!(missing(dir, "mesh.key"));
         }
         may_be_in(record, id, !tickets.is_empty())?;
+        stays_what_it_is(dir, summary.is_relay(record.private_of.unwrap_or(me)), is_relay)?;
     }
     if new {
         dir.write_node_seed(&seed)?;
@@ -102,6 +115,23 @@ fn may_be_in(record: &NodeRecord, id: MeshId, joins: bool) -> Result<()> {
         bail!("this node already belongs to another mesh; use another --data-dir");
     }
     Ok(())
+}
+
+/// The others know a node as a relay from its first start on, or never: one with rooms cannot become one, and a relay has none to
+/// show. `was`: as it was admitted, if it was; of a node that was restored, the one before it.
+fn stays_what_it_is(dir: &DataDir, was: Option<bool>, is_relay: bool) -> Result<()> {
+    let at = dir.path().display();
+    match (was, is_relay) {
+        (Some(true), true) | (Some(false) | None, false) => Ok(()),
+        (Some(true), false) => {
+            bail!(
+                "--data-dir {at}: it is a relay's: run `clawmeshd relay`, or use another --data-dir"
+            )
+        }
+        (Some(false) | None, true) => {
+            bail!("--data-dir {at}: it is of a node with rooms: a relay needs another --data-dir")
+        }
+    }
 }
 
 /// The seed of the node's key, made if there is none yet: for a node that asks to be let into the
@@ -255,10 +285,10 @@ mod tests {
     fn the_first_start_founds_a_mesh_and_the_next_is_in_it() {
         let temp = tempfile::tempdir().unwrap();
         let (dir, mut store) = open(temp.path());
-        let first = enter(&dir, &mut store, &[]).unwrap();
+        let first = enter(&dir, &mut store, &[], false).unwrap();
         assert_eq!(first.mesh.founder(), first.identity.node_id());
         start(&first, &mut store);
-        let again = enter(&dir, &mut store, &[]).unwrap();
+        let again = enter(&dir, &mut store, &[], false).unwrap();
         assert_eq!(again.mesh.mesh_id(), first.mesh.mesh_id());
         assert_eq!(again.identity.node_id(), first.identity.node_id());
     }
@@ -267,10 +297,10 @@ mod tests {
     fn a_node_that_never_had_a_peer_may_join_and_keeps_its_rooms() {
         let temp = tempfile::tempdir().unwrap();
         let (dir, mut store) = open(temp.path());
-        let before = enter(&dir, &mut store, &[]).unwrap();
+        let before = enter(&dir, &mut store, &[], false).unwrap();
         start(&before, &mut store);
         let own = before.mesh.mesh_id();
-        let joined = enter(&dir, &mut store, &[ticket(7)]).unwrap();
+        let joined = enter(&dir, &mut store, &[ticket(7)], false).unwrap();
         let mesh = ticket(7).mesh().mesh_id();
         let record = joined.summary.node.as_ref().unwrap();
         assert_eq!((record.mesh, record.had_peer), (mesh, false));
@@ -280,19 +310,19 @@ mod tests {
         assert_eq!(&*lobby.name, "lobby (here)");
         assert_eq!(lobby.owner, None::<KeyPrint>);
         // And it stays there, told so or not.
-        assert_eq!(enter(&dir, &mut store, &[]).unwrap().mesh.mesh_id(), mesh);
-        assert_eq!(enter(&dir, &mut store, &[ticket(7)]).unwrap().peers.len(), 1);
+        assert_eq!(enter(&dir, &mut store, &[], false).unwrap().mesh.mesh_id(), mesh);
+        assert_eq!(enter(&dir, &mut store, &[ticket(7)], false).unwrap().peers.len(), 1);
     }
 
     #[test]
     fn a_join_that_was_cut_after_the_key_goes_on() {
         let temp = tempfile::tempdir().unwrap();
         let (dir, mut store) = open(temp.path());
-        let before = enter(&dir, &mut store, &[]).unwrap();
+        let before = enter(&dir, &mut store, &[], false).unwrap();
         start(&before, &mut store);
         set_record(&mut store, &before, |record| record.lobby_floor = Number(5));
         dir.write_mesh(ticket(7).mesh()).unwrap();
-        let joined = enter(&dir, &mut store, &[]).unwrap();
+        let joined = enter(&dir, &mut store, &[], false).unwrap();
         let record = joined.summary.node.unwrap();
         assert_eq!(record.mesh, ticket(7).mesh().mesh_id());
         assert_eq!(record.lobby_floor, Number(5));
@@ -302,26 +332,51 @@ mod tests {
     fn a_node_that_had_a_peer_stays_and_nothing_is_written() {
         let temp = tempfile::tempdir().unwrap();
         let (dir, mut store) = open(temp.path());
-        let member = enter(&dir, &mut store, &[ticket(7)]).unwrap();
+        let member = enter(&dir, &mut store, &[ticket(7)], false).unwrap();
         start(&member, &mut store);
         set_record(&mut store, &member, |record| record.had_peer = true);
-        let error = enter(&dir, &mut store, &[ticket(8)]).unwrap_err().to_string();
+        let error = enter(&dir, &mut store, &[ticket(8)], false).unwrap_err().to_string();
         assert_eq!(error, "this node already belongs to another mesh; use another --data-dir");
         assert_eq!(dir.mesh().unwrap().unwrap().mesh_id(), ticket(7).mesh().mesh_id());
         assert_eq!(dir.peers(), ticket(7).peers().collect::<Vec<_>>());
-        enter(&dir, &mut store, &[ticket(7)]).unwrap();
+        enter(&dir, &mut store, &[ticket(7)], false).unwrap();
+    }
+
+    #[test]
+    fn a_directory_is_a_relays_from_its_first_start_on_or_never() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dir, mut store) = open(temp.path());
+        let error = enter(&dir, &mut store, &[], true).unwrap_err().to_string();
+        assert!(error.contains("give it a ticket"), "{error}");
+        assert!(dir.node_seed().unwrap().is_none(), "nothing is written");
+        let relay = enter(&dir, &mut store, &[ticket(7)], true).unwrap();
+        let config = Config::new(relay.mesh.mesh_id(), relay.mesh.founder());
+        let config = Config { relay: true, ..config };
+        let mut engine = Engine::open(relay.identity.clone(), config, relay.summary, NOW);
+        store.commit(&engine.take_turn().batch).unwrap();
+        enter(&dir, &mut store, &[], true).unwrap();
+        let error = enter(&dir, &mut store, &[ticket(7)], false).unwrap_err().to_string();
+        assert!(error.contains("it is a relay's"), "{error}");
+        let other = tempfile::tempdir().unwrap();
+        let (dir, mut store) = open(other.path());
+        let node = enter(&dir, &mut store, &[], false).unwrap();
+        start(&node, &mut store);
+        let error = enter(&dir, &mut store, &[ticket(7)], true).unwrap_err().to_string();
+        assert!(error.contains("of a node with rooms"), "{error}");
+        let kept = dir.mesh().unwrap().unwrap();
+        assert_eq!(kept.mesh_id(), node.mesh.mesh_id(), "it is in its mesh as before");
     }
 
     #[test]
     fn lost_keys_are_not_made_anew() {
         let temp = tempfile::tempdir().unwrap();
         let (dir, mut store) = open(temp.path());
-        let member = enter(&dir, &mut store, &[]).unwrap();
+        let member = enter(&dir, &mut store, &[], false).unwrap();
         start(&member, &mut store);
         for (file, keep) in [("mesh.key", "m"), ("node.key", "n")] {
             let (path, kept) = (temp.path().join(file), temp.path().join(keep));
             std::fs::rename(&path, &kept).unwrap();
-            let error = enter(&dir, &mut store, &[]).unwrap_err().to_string();
+            let error = enter(&dir, &mut store, &[], false).unwrap_err().to_string();
             assert!(error.starts_with("--data-dir "), "{error}");
             assert!(error.contains(&format!(": {file} is missing")), "{error}");
             assert!(!path.exists());
@@ -333,7 +388,8 @@ mod tests {
     fn tickets_of_two_meshes_are_refused() {
         let temp = tempfile::tempdir().unwrap();
         let (dir, mut store) = open(temp.path());
-        let error = enter(&dir, &mut store, &[ticket(7), ticket(8)]).unwrap_err().to_string();
+        let error =
+            enter(&dir, &mut store, &[ticket(7), ticket(8)], false).unwrap_err().to_string();
         assert!(error.starts_with("--join"), "{error}");
     }
 }

@@ -34,6 +34,9 @@ pub struct Ready {
     pub name: String,
     /// 32 hex digits.
     pub mesh_id: String,
+    /// It is a relay: it has no rooms and no agents. Absent: it is none.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub relay: bool,
     /// Where everything is kept.
     pub data_dir: PathBuf,
     /// The clients' Unix socket.
@@ -85,11 +88,15 @@ impl Ready {
         };
         line("mesh", &self.mesh_id);
         line("data", &self.data_dir.display().to_string());
-        line("socket", &socket);
-        line("tcp", &shown(&self.tcp));
-        line("http", &http);
+        if !self.relay {
+            line("socket", &socket);
+            line("tcp", &shown(&self.tcp));
+            line("http", &http);
+        }
         line("nodes", &self.listen.join("  "));
-        line("key", &key);
+        if !self.relay {
+            line("key", &key);
+        }
         let at = self.tcp.as_ref().map(|at| format!("tcp://{at}"));
         let at =
             at.or_else(|| self.socket.as_ref().map(|path| format!("unix://{}", path.display())));
@@ -103,8 +110,9 @@ impl Ready {
         if let Some(apart) = &self.apart {
             return format!("Node {name} ({id}) can be read.\n{full}{text}{attach}OUT: {apart}\n");
         }
+        let kind = if self.relay { "Relay" } else { "Node" };
         format!(
-            "Node {name} ({id}) is ready.\n{full}{text}{attach}Add a node: `clawmeshd invite` prints a ticket, \
+            "{kind} {name} ({id}) is ready.\n{full}{text}{attach}Add a node: `clawmeshd invite` prints a ticket, \
              for `clawmeshd up --join TICKET` over there.\n",
         )
     }
@@ -149,6 +157,7 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
         node_id: status.node.to_string(),
         name: own.name,
         mesh_id: status.mesh.to_string(),
+        relay: status.relay,
         agents: status.agents,
         agents_mesh: status.agents_mesh,
         hosted: own.hosted,
@@ -215,15 +224,16 @@ pub(crate) fn index_text(index: &Index) -> Option<String> {
 
 /// The same for people.
 pub(crate) fn text(status: &Status) -> String {
-    let mut text = format!(
-        "Node {} ({}), mesh {}: {} agents here, {} in the mesh, store {}\n",
-        status.name,
-        &status.node_id[..8],
-        status.mesh_id,
-        status.agents,
-        status.agents_mesh,
-        size(status.store_bytes)
-    );
+    let (name, id, mesh) = (&status.name, &status.node_id[..8], &status.mesh_id);
+    let store = size(status.store_bytes);
+    let mut text = if status.relay {
+        format!("Relay {name} ({id}), mesh {mesh}: no rooms and no agents, store {store}\n")
+    } else {
+        let (here, all) = (status.agents, status.agents_mesh);
+        format!(
+            "Node {name} ({id}), mesh {mesh}: {here} agents here, {all} in the mesh, store {store}\n"
+        )
+    };
     if status.hosted > 0 || status.waits > 0 {
         let _ =
             writeln!(text, "Agents of hosts: {}, calls that wait: {}", status.hosted, status.waits);
@@ -260,7 +270,9 @@ pub(crate) fn text(status: &Status) -> String {
     for peer in &status.peers {
         line(format_args!("{}", peer_line(peer, &status.peers)));
     }
-    text.push_str("\nRooms\n");
+    if !status.relay {
+        text.push_str("\nRooms\n");
+    }
     let mut line = |line: fmt::Arguments<'_>| {
         let _ = writeln!(text, "  {line}");
     };
@@ -380,8 +392,9 @@ fn peer_line(peer: &Peer, all: &[Peer]) -> String {
     let blame = blame(peer);
     let rtt = peer.rtt_ms.map_or_else(String::new, |ms| format!(", {ms:.1} ms"));
     let place = peer.addresses.join(" ");
+    let agents = if peer.relay { "a relay".to_owned() } else { format!("{} agents", peer.agents) };
     let (clock, twin) = (clock(peer), twin(peer));
-    format!("{who:<24} {how}{rtt}, {} agents, {place}{clock}{twin}{blame}", peer.agents)
+    format!("{who:<24} {how}{rtt}, {agents}, {place}{clock}{twin}{blame}")
 }
 
 /// Directly, or through which member and why not directly.
@@ -495,6 +508,7 @@ fn peers(nodes: Vec<NodeStatus>, network: Vec<PeerStatus>) -> Vec<Peer> {
         });
         let peer = &mut peers[place];
         peer.name = node.name;
+        peer.relay = node.relay;
         peer.alive = node.alive;
         peer.heard_ms_ago = node.heard_ms_ago;
         peer.agents = node.agents;

@@ -37,7 +37,7 @@ pub use parse::Listen;
 pub(crate) use parse::duration;
 use parse::{
     group, has_host_and_port, home, host, node_name, operator, origin, proxy, reached_at,
-    retention, takeover, where_to_listen,
+    retention, takeover, web_address, where_to_listen,
 };
 pub use policies::Policies;
 pub use sessions::{Spawning, WakeAt};
@@ -97,6 +97,10 @@ pub struct Settings {
     pub auth: Auth,
     /// Where other nodes connect.
     pub listen: Vec<Listen>,
+    /// Where other nodes connect over WebSocket.
+    pub listen_ws: Vec<SocketAddr>,
+    /// The files of a certificate for that; `None`: it is in the clear, behind a proxy.
+    pub link_tls: Option<TlsFiles>,
     /// Where others reach this node besides: behind a forwarded port, or by a name.
     pub reached_at: Vec<Address>,
     /// Invitations.
@@ -105,6 +109,8 @@ pub struct Settings {
     pub discovery: Discovery,
     /// Whom to carry links for.
     pub relaying: Relaying,
+    /// It is a relay: a member that keeps the directory of the mesh and no room, and has no agents.
+    pub is_relay: bool,
     /// People's name for the node; `None`: the machine's name.
     pub name: Option<String>,
     /// A sequencer counts as gone when it has not been heard for this long.
@@ -149,10 +155,19 @@ impl Default for Mcp {
 /// A certificate for TLS, as files in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
+    /// What it is for: `http`, or `tls` for links between nodes.
+    pub of: &'static str,
     /// The node's certificate first, then those of authorities between it and a root.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+}
+
+impl TlsFiles {
+    /// The flags that name certificate and key.
+    pub(crate) fn flags(of: &str) -> [&'static str; 2] {
+        if of == "http" { ["http-cert", "http-key"] } else { ["tls-cert", "tls-key"] }
+    }
 }
 
 /// The readers of public rooms over HTTP.
@@ -224,10 +239,13 @@ impl Settings {
             wakes: Vec::new(),
             auth: Auth::Open,
             listen: vec![Listen::At(SocketAddr::from(([127, 0, 0, 1], 0)))],
+            listen_ws: Vec::new(),
+            link_tls: None,
             reached_at: Vec::new(),
             join: Vec::new(),
             discovery: Discovery::FullMesh,
             relaying: Relaying::Members,
+            is_relay: false,
             name: None,
             takeover_after: TAKEOVER_AFTER,
             allow_private_webhooks: false,
@@ -398,7 +416,10 @@ impl Layered {
             value.as_ref().map_or(Ok(()), |value| has_host_and_port(flag, value))?;
         }
         let listen = self.first(|layer| layer.listen.clone());
-        let listen = listen.unwrap_or_else(|| vec!["auto:9231".to_owned()]);
+        let is_relay = self.is_relay();
+        // A relay is there to be reached.
+        let assumed = if is_relay { "0.0.0.0:9231" } else { "auto:9231" };
+        let listen = listen.unwrap_or_else(|| vec![assumed.to_owned()]);
         let takeover_after = self.first(|layer| layer.takeover_after.clone());
         Ok(Settings {
             // Whoever runs the node says it.
@@ -413,7 +434,7 @@ impl Layered {
             metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             mcp: self.mcp()?,
             finder: self.finder()?,
-            carry: finder::carry(self.first(|layer| layer.carry.clone()).as_deref())?,
+            carry: self.carry()?,
             goclaw: goclaw::read(
                 self.first(|layer| layer.no_goclaw),
                 &self.first(|layer| layer.goclaw.clone()).unwrap_or_default(),
@@ -433,12 +454,12 @@ impl Layered {
             wakes: self.wakes()?,
             auth: self.auth()?,
             listen: listen.iter().map(|text| where_to_listen(text)).collect::<Result<_>>()?,
+            listen_ws: self.list(|layer| layer.listen_ws.clone(), web_address)?,
+            link_tls: self.link_tls()?,
             reached_at: self.list(|layer| layer.reached_at.clone(), reached_at)?,
-            discovery: match self.first(|layer| layer.no_discovery) {
-                Some(true) => Discovery::Configured,
-                Some(false) | None => Discovery::FullMesh,
-            },
+            discovery: self.discovery()?,
             relaying: self.relaying()?,
+            is_relay,
             join: self.join()?,
             name: self.name()?,
             takeover_after: takeover_after.map_or(Ok(TAKEOVER_AFTER), |time| takeover(&time))?,
@@ -509,29 +530,57 @@ impl Layered {
         Ok((!off).then_some(mcp))
     }
 
-    /// Both files or neither, from one layer or from two.
     fn http_tls(&self, http_is_on: bool) -> Result<Option<TlsFiles>> {
         let certificate = self.first(|layer| layer.http_cert.clone());
-        let key = self.first(|layer| layer.http_key.clone());
-        let alone = |flag, file: PathBuf, other| {
-            let why = format!("TLS needs both files: name the {other}, too");
-            bad(flag, &file.display().to_string(), why)
-        };
-        match (certificate, key) {
-            (None, None) => Ok(None),
-            (Some(certificate), Some(key)) if http_is_on => Ok(Some(TlsFiles { certificate, key })),
-            (Some(file), Some(_)) => {
-                let why = "HTTP is switched off (--no-http): leave out one of the two";
-                Err(bad("http-cert", &file.display().to_string(), why))
+        let files = both("http", certificate, self.first(|layer| layer.http_key.clone()))?;
+        if let Some(files) = files.as_ref().filter(|_| !http_is_on) {
+            let why = "HTTP is switched off (--no-http): leave out one of the two";
+            return Err(bad("http-cert", &files.certificate.display().to_string(), why));
+        }
+        Ok(files)
+    }
+
+    fn link_tls(&self) -> Result<Option<TlsFiles>> {
+        let certificate = self.first(|layer| layer.tls_cert.clone());
+        let files = both("tls", certificate, self.first(|layer| layer.tls_key.clone()))?;
+        let listens = self.first(|layer| layer.listen_ws.clone()).is_some_and(|at| !at.is_empty());
+        if let Some(files) = files.as_ref().filter(|_| !listens) {
+            let why = "it is for links over WebSocket: say where with --listen-ws HOST:PORT";
+            return Err(bad("tls-cert", &files.certificate.display().to_string(), why));
+        }
+        Ok(files)
+    }
+
+    fn is_relay(&self) -> bool {
+        self.first(|layer| layer.is_relay).unwrap_or(false)
+    }
+
+    /// A relay is a small machine: it keeps for others only what it is told to.
+    fn carry(&self) -> Result<u64> {
+        let said = self.first(|layer| layer.carry.clone());
+        let none = self.is_relay().then(|| "0".to_owned());
+        finder::carry(said.or(none).as_deref())
+    }
+
+    fn discovery(&self) -> Result<Discovery> {
+        match self.first(|layer| layer.no_discovery) {
+            Some(true) if self.is_relay() => {
+                let why = "a relay carries between nodes that are told of each other: leave it out";
+                Err(bad("no-discovery", "true", why))
             }
-            (Some(file), None) => Err(alone("http-cert", file, "private key with --http-key FILE")),
-            (None, Some(file)) => Err(alone("http-key", file, "certificate with --http-cert FILE")),
+            Some(true) => Ok(Discovery::Configured),
+            Some(false) | None => Ok(Discovery::FullMesh),
         }
     }
 
     fn relaying(&self) -> Result<Relaying> {
         match self.first(|layer| layer.relay.clone()).as_deref() {
             None | Some("members") => Ok(Relaying::Members),
+            Some("off") if self.is_relay() => Err(bad(
+                "relay",
+                "off",
+                "a relay carries links, and does nothing else: leave it out",
+            )),
             Some("off") => Ok(Relaying::Off),
             Some(other) => Err(bad("relay", other, "write members or off")),
         }
@@ -575,6 +624,25 @@ impl Layered {
             }
         }
         Ok(limits)
+    }
+}
+
+/// Both files or neither, from one layer or from two.
+fn both(
+    of: &'static str,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+) -> Result<Option<TlsFiles>> {
+    let [cert_flag, key_flag] = TlsFiles::flags(of);
+    let alone = |flag, file: PathBuf, other: String| {
+        let why = format!("TLS needs both files: name the {other} FILE, too");
+        bad(flag, &file.display().to_string(), why)
+    };
+    match (certificate, key) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => Ok(Some(TlsFiles { of, certificate, key })),
+        (Some(file), None) => Err(alone(cert_flag, file, format!("private key with --{key_flag}"))),
+        (None, Some(file)) => Err(alone(key_flag, file, format!("certificate with --{cert_flag}"))),
     }
 }
 

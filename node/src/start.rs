@@ -77,7 +77,7 @@ use crate::{
     secret::{Keeper, pre_shared_keys},
     settings::{self, Auth, HttpRead, Listen, Settings, Signup, WakeAt},
     telling,
-    topics::TOPICS,
+    topics::{self, TOPICS},
 };
 
 /// A node that serves. Dropped without [`Running::stop`], it ends as if it had crashed, as soon as
@@ -138,7 +138,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let http_tls = settings.http_tls.as_ref().map(certificate::load).transpose()?;
     let doors = Doors::open(&settings, &dir).await?;
     let tickets = guest::tickets(&dir, &store, &settings.join).await?;
-    let mut member = membership::enter(&dir, &mut store, &tickets)?;
+    let mut member = membership::enter(&dir, &mut store, &tickets, settings.is_relay)?;
     let (net, inbox) = network(&dir, &settings, &member).await?;
 
     let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
@@ -146,6 +146,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let clock = Clock::start();
     let mut config = mesh::Config::new(mesh, member.mesh.founder());
     config.name.clone_from(&name);
+    config.relay = settings.is_relay;
     config.secret = member.mesh.link().clone();
     env!("CARGO_PKG_VERSION").clone_into(&mut config.version);
     config.takeover_after = settings.takeover_after;
@@ -401,7 +402,7 @@ impl Doors {
         let tcp = tcp.and_then(|tcp| tcp.map_err(&mut bound).ok());
         let http = http.and_then(|http| http.map_err(&mut bound).ok());
         let unix = unix.and_then(|unix| unix.map_err(&mut bound).ok());
-        addresses.iter().filter_map(|at| is_free(*at).err()).for_each(bound);
+        addresses.iter().filter_map(|at| is_free("listen", *at).err()).for_each(bound);
         // All at once: who has changed one flag does not want to hear of the next.
         ensure!(wrong.is_empty(), "{}", wrong.join("; and "));
         let listen = settings.listen.clone();
@@ -658,23 +659,32 @@ impl Clients {
 
 async fn network(dir: &DataDir, settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
     let listen = listening(dir, settings).await;
-    listen.iter().try_for_each(|at| is_free(*at))?;
+    listen.iter().try_for_each(|at| is_free("listen", *at))?;
+    settings.listen_ws.iter().try_for_each(|at| is_free("listen-ws", *at))?;
+    let tls = settings.link_tls.as_ref().map(certificate::load).transpose()?;
+    let web = net::Web { listen: settings.listen_ws.clone(), tls: tls.map(|tls| tls.acceptor()) };
     // A node that was removed from the mesh is an archive: it has nothing to say to anybody.
     let archive = member.summary.node.as_ref().is_some_and(|record| record.parted.is_some());
     let (pre_shared_key, former_keys) = pre_shared_keys(&member.mesh);
+    let of_web = settings.listen_ws.clone();
     let settings = net::Settings {
         secret_key: (*member.seed).into(),
         pre_shared_key,
         former_keys,
         listen: if archive { Vec::new() } else { listen },
+        web: if archive { net::Web::default() } else { web },
         announce: if archive { Vec::new() } else { settings.reached_at.clone() },
         peers: if archive { Vec::new() } else { member.peers.clone() },
         topics: TOPICS,
+        listens_to: settings.is_relay.then(|| topics::of_relays(member.mesh.mesh_id())),
         discovery: settings.discovery,
         relaying: settings.relaying,
     };
     net::start(settings).await.map_err(|error| match error {
-        StartError::Listen { address, source } => cannot_listen(address, &source),
+        StartError::Listen { address, source } => {
+            let is_web = of_web.contains(&address);
+            cannot_listen(if is_web { "listen-ws" } else { "listen" }, address, &source)
+        }
         StartError::Topics(_) | StartError::Setup(_) => error.into(),
     })
 }
@@ -695,14 +705,14 @@ async fn listening(dir: &DataDir, settings: &Settings) -> Vec<SocketAddr> {
 }
 
 /// libp2p would share the port with another process, and get some of the connections.
-fn is_free(address: SocketAddr) -> Result<()> {
+fn is_free(flag: &str, address: SocketAddr) -> Result<()> {
     let bound = std::net::TcpListener::bind(address);
-    bound.map(drop).map_err(|error| cannot_listen(address, &error))
+    bound.map(drop).map_err(|error| cannot_listen(flag, address, &error))
 }
 
-fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
+fn cannot_listen(flag: &str, address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
     anyhow::anyhow!(
-        "--listen {address}: {error}: stop what uses it, or choose another with --listen HOST:PORT"
+        "--{flag} {address}: {error}: stop what uses it, or choose another with --{flag} HOST:PORT"
     )
 }
 
@@ -725,6 +735,7 @@ fn ready(dir: &DataDir, control: &Control, doors: &Doors, status: &Status) -> Re
         node_id: control.me.to_string(),
         name: control.name.clone(),
         mesh_id: control.secret.current().mesh_id().to_string(),
+        relay: status.relay,
         data_dir: dir.path().to_owned(),
         socket: doors.unix.as_ref().map(|(_, file)| file.path().to_owned()),
         tcp: shown(&doors.tcp),

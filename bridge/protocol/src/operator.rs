@@ -251,6 +251,9 @@ pub struct Status {
     pub name: String,
     /// 32 hex digits.
     pub mesh_id: String,
+    /// It is a relay: it keeps the directory of the mesh and no room, and has no agents.
+    #[serde(default)]
+    pub relay: bool,
     /// Agents attached to this node.
     pub agents: usize,
     /// Agents of hosts: attached to this node, without a connection.
@@ -336,6 +339,9 @@ pub struct Peer {
     pub node_id: Option<String>,
     /// Its name, from its operator.
     pub name: Option<String>,
+    /// It is a relay: a member that keeps the directory of the mesh and no room.
+    #[serde(default)]
+    pub relay: bool,
     /// There is a link.
     pub connected: bool,
     /// The member that carries the link, if there is no direct one: 64 hex digits.
@@ -751,6 +757,8 @@ pub struct Member {
     pub name: String,
     /// When it was admitted, by its own clock: RFC 3339, UTC.
     pub since: String,
+    /// It is a relay: it keeps the directory of the mesh and no room.
+    pub relay: bool,
     /// Where it gives numbers above the home era.
     pub lane: Option<u32>,
     /// Where it is, seen from here.

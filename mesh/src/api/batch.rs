@@ -614,6 +614,30 @@ pub struct Summary {
     pub owed: Vec<(RoomId, NodeId, Owed)>,
 }
 
+impl Summary {
+    /// Whether a node was admitted to the present mesh as a relay. `None`: it was not admitted.
+    #[must_use]
+    pub fn is_relay(&self, node: NodeId) -> Option<bool> {
+        let directory = RoomId::directory(self.node.as_ref()?.mesh);
+        let logs = &self.rooms.iter().find(|room| room.room == directory)?.logs;
+        let is_own = |at: &LocalRef| {
+            let log = usize::try_from(at.log).ok().and_then(|ix| logs.get(ix));
+            log.is_some_and(|log| log.id.author == node)
+        };
+        let own = self.directory.iter().filter(|(room, at, ..)| *room == directory && is_own(at));
+        let admissions = own.filter_map(|(_, at, entry, _)| {
+            let body = Body::decode(entry.facts.kind, &entry.body);
+            if let Body::NodeAdmitted(admitted) = body {
+                Some((at.seq, admitted.relay))
+            } else {
+                None
+            }
+        });
+        let (_, relay) = admissions.min_by_key(|(seq, _)| *seq)?;
+        Some(relay == Some(true))
+    }
+}
+
 /// A record that the store has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRecord {

@@ -29,6 +29,9 @@ pub struct Config {
     pub version: String,
     /// The name the operator gave this node.
     pub name: String,
+    /// It is a relay: it keeps the directory of the mesh and no other room, and has no agents (`docs/decisions/reach.md`). A
+    /// node is one from its first start on, or never.
+    pub relay: bool,
     /// A sequencer counts as gone when not heard for this long.
     pub takeover_after: Duration,
     /// For the one thing that is drawn: the node's lane.
@@ -68,6 +71,7 @@ impl Config {
             secret: LinkSecret::new(0, [0; 32]),
             version: String::new(),
             name: String::new(),
+            relay: false,
             takeover_after: TAKEOVER_AFTER,
             seed: 0,
             era_capacity: None,

@@ -17,6 +17,8 @@ pub struct Status {
     pub node: NodeId,
     /// Its mesh.
     pub mesh: MeshId,
+    /// It is a relay: it keeps the directory and no other room.
+    pub relay: bool,
     /// Nodes heard of, this one left out.
     pub nodes: Vec<NodeStatus>,
     /// Rooms, the directory left out.
@@ -77,6 +79,8 @@ pub struct MemberStatus {
     pub alive: bool,
     /// The node that founded the mesh.
     pub founder: bool,
+    /// It is a relay: it keeps the directory and no other room.
+    pub relay: bool,
     /// Its word about itself; `None` if it has said nothing since our start.
     pub about: Option<crate::wire::message::About>,
     /// Since its last beacon; `None` if it was never heard since our start.
@@ -108,6 +112,8 @@ pub struct NodeStatus {
     pub node: NodeId,
     /// The name its operator gave it.
     pub name: Option<String>,
+    /// It is a relay: it keeps the directory and no other room.
+    pub relay: bool,
     /// Directly connected.
     pub connected: bool,
     /// Heard by any path within the lease.

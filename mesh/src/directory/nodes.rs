@@ -15,6 +15,8 @@ pub(crate) struct Admission {
     seq: u64,
     /// By its own clock. Unix milliseconds.
     pub(crate) wall_ms: u64,
+    /// It is a relay, for ever.
+    is_relay: bool,
 }
 
 /// See the module.
@@ -35,7 +37,8 @@ impl Nodes {
         let node = standing.log.author;
         let name = admitted.name.chars().take(NAME_BYTES_MAX / 4).collect();
         self.names.insert(node, name);
-        let admission = Admission { seq: standing.seq, wall_ms };
+        let admission =
+            Admission { seq: standing.seq, wall_ms, is_relay: admitted.relay == Some(true) };
         let first = self.admitted.entry(node).or_insert(admission);
         *first = admission.min(*first);
         let lanes = self.lanes.entry(node).or_default();
@@ -50,6 +53,11 @@ impl Nodes {
     /// The newest lane of a node.
     pub(crate) fn lane_of(&self, node: NodeId) -> Option<u32> {
         self.lanes.get(&node)?.last().map(|(_, lane)| *lane)
+    }
+
+    /// Whether a node keeps this directory alone.
+    pub(crate) fn is_relay(&self, node: NodeId) -> bool {
+        self.admitted.get(&node).is_some_and(|first| first.is_relay)
     }
 
     /// All lanes that were entered, and the nodes that did.

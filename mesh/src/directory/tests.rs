@@ -174,7 +174,7 @@ fn an_agent_id_belongs_to_the_claim_with_the_lowest_number() {
 #[test]
 fn of_two_equal_lanes_the_later_one_has_to_be_drawn_again() {
     let admitted = |author, seq| {
-        let body = NodeAdmitted { lane: 5, name: String::new() };
+        let body = NodeAdmitted { lane: 5, name: String::new(), relay: None };
         fact(author, seq, Body::NodeAdmitted(body))
     };
     let mut directory = Directory::default();
@@ -268,7 +268,7 @@ fn nodes_are_called_by_their_names_or_ids_and_have_their_newest_lanes() {
     for (author, seq, lane, name) in
         [(1, 1, 5, "one"), (1, 2, 6, "one"), (2, 1, 7, ""), (3, 1, 8, &*long)]
     {
-        let it = NodeAdmitted { lane, name: name.to_owned() };
+        let it = NodeAdmitted { lane, name: name.to_owned(), relay: None };
         let learned = directory.learn(MESH, fact(author, seq, Body::NodeAdmitted(it)), &[]);
         assert_eq!(learned, Learned::Lane(node(author)));
     }

@@ -207,7 +207,9 @@ impl Barriers {
             return BTreeSet::new();
         }
         let now = known.cx.now.mono;
-        let answers = |peer: &NodeId| self.peers.answers(now, *peer);
+        // A relay has the directory, and no agent that something could begin with.
+        let is_asked = |peer: &NodeId| need.why != Why::Begins || !known.cx.relays.contains(peer);
+        let answers = |peer: &NodeId| is_asked(peer) && self.peers.answers(now, *peer);
         let alone = need.of.filter(|node| known.cx.up.contains(node) && answers(node));
         match alone {
             Some(peer) => BTreeSet::from([peer]),
@@ -634,7 +636,7 @@ fn may_hear_of(known: &Known, peer: NodeId, room: RoomId) -> Option<&Room> {
     known
         .rooms
         .get(&room)
-        .filter(|room| !room.replica.record.local && room.replica.eligible(&known.cx).has(peer))
+        .filter(|room| !room.replica.record.local && room.replica.is_kept_by(&known.cx, peer))
 }
 
 /// Those of these rooms that a peer has, as far as is known here.

@@ -40,6 +40,8 @@ const HAVES_AT_ONCE_MAX: usize = 1_024;
 #[derive(Clone, Debug)]
 pub(super) struct Digests {
     public: Digested,
+    /// Of these the one that relays have: the directory.
+    of_relays: Digested,
     private: BTreeMap<Group, Digested>,
     /// Rooms that were written since their digests were read.
     changed: BTreeSet<RoomId>,
@@ -62,6 +64,7 @@ impl Digests {
     pub(super) fn new() -> Digests {
         Digests {
             public: Digested::default(),
+            of_relays: Digested::default(),
             private: BTreeMap::new(),
             changed: BTreeSet::new(),
             refreshed: None,
@@ -155,6 +158,9 @@ impl Digests {
         }
         let Some(room) = known.rooms.get_mut(&id) else { return };
         let digest = room.replica.logs.digest();
+        if id == RoomId::directory(known.cx.mesh) {
+            self.of_relays.insert(id, digest);
+        }
         match seal {
             Some(seal) => self.private.entry(seal.group).or_default().insert(id, digest),
             None => self.public.insert(id, digest),
@@ -191,6 +197,9 @@ impl Digests {
     pub(super) fn on_beacon(&mut self, known: &mut Known, from: NodeId, beacon: &Beacon) {
         let now = known.cx.now.mono;
         self.steps.note_own(now, self.said);
+        if known.cx.is_relay() || known.cx.relays.contains(&beacon.node) {
+            return self.on_beacon_about_directory(known, from, beacon);
+        }
         self.steps.on_beacon(now, from, beacon);
         // Only a peer that is connected can be compared with; of others the digest is hearsay.
         let due = self.compared.get(&from).is_none_or(|at| now >= *at + COMPARE_EVERY);
@@ -209,6 +218,26 @@ impl Digests {
             self.in_step = Some(self.said);
             // The digest is of the rooms that everybody has.
             self.note_in_step_with(known, None);
+        }
+    }
+
+    /// One of the two keeps the directory alone: its digest is of that. It is compared where it is known, by the other one.
+    fn on_beacon_about_directory(&mut self, known: &mut Known, from: NodeId, beacon: &Beacon) {
+        let (now, node) = (known.cx.now.mono, beacon.node);
+        if !known.cx.relays.contains(&node) {
+            return self.steps.on_beacon(now, from, beacon);
+        }
+        if self.is_due(known) {
+            self.refresh(known);
+        }
+        if !self.changed.is_empty() {
+            return;
+        }
+        let is_even = beacon.digest == self.of_relays.all();
+        self.steps.on_beacon_of_relay(now, (node, from), is_even);
+        let due = self.compared.get(&from).is_none_or(|at| now >= *at + COMPARE_EVERY);
+        if node == from && due && !is_even {
+            self.compare_with(known, from);
         }
     }
 
@@ -244,6 +273,9 @@ impl Digests {
     pub(super) fn compare_with(&mut self, known: &mut Known, peer: NodeId) {
         self.refresh(known);
         self.compared.insert(peer, known.cx.now.mono);
+        if known.cx.is_relay() || known.cx.relays.contains(&peer) {
+            return tell(known, peer, &self.of_relays.digests().collect::<Vec<_>>());
+        }
         known.cx.send(peer, Message::Buckets(self.public.buckets()));
     }
 
@@ -331,7 +363,7 @@ pub(super) fn on_digests(known: &mut Known, from: NodeId, theirs: Vec<RoomDigest
             known.note_unknown(id, from);
             continue;
         };
-        let other = room.replica.record.local || !room.replica.eligible(&known.cx).has(from);
+        let other = room.replica.record.local || !room.replica.is_kept_by(&known.cx, from);
         if other || room.replica.logs.digest() == digest || asked >= HAVES_AT_ONCE_MAX {
             continue;
         }

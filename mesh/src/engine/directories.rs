@@ -42,6 +42,9 @@ pub(super) fn learn(known: &mut Known, fact: Fact, numbers: &[Number]) -> Learne
         return Learned::Nothing;
     }
     let learned = known.directory.learn(known.cx.mesh, fact, numbers);
+    if known.cx.is_relay() {
+        return learned;
+    }
     if let Learned::Direct(id) = learned {
         // Nobody's home: two first authors across a split open eras of their own.
         known.ensure_room(id, LogId { author: NOBODY, incarnation: 0 }, reach);
@@ -89,6 +92,10 @@ pub(super) fn fold_lost(known: &mut Known) {
 
 /// A node has a lane.
 pub(super) fn on_lane(known: &mut Known, node: NodeId) {
+    if known.directory.nodes.is_relay(node) {
+        known.cx.relays.insert(node);
+        known.live.note_relay(node);
+    }
     let lanes = known.directory.nodes.lanes.get(&node).into_iter().flatten();
     known.cx.lanes.entry(node).or_default().extend(lanes.map(|(_, lane)| *lane));
     if node == known.cx.me {

@@ -39,7 +39,8 @@ pub(super) fn room(
 /// For messages that ask for the contents of a room, or are to be believed about it: of a private room
 /// only from peers that have shown that they follow it.
 fn shared(known: &mut Known, from: NodeId, id: RoomId) -> Option<(&mut Room, &mut Context)> {
-    let shared = known.rooms.get(&id).is_none_or(|room| room.replica.eligible(&known.cx).has(from));
+    let kept = |room: &Room| room.replica.is_kept_by(&known.cx, from);
+    let shared = known.rooms.get(&id).is_none_or(kept);
     if shared {
         return room(known, from, id);
     }

@@ -243,7 +243,7 @@ pub(super) fn on_offer(known: &mut Known, from: NodeId, posts: &[Post]) {
                 && post.log.author == from
                 && room.order.numbering.current() == post.era
                 && !room.replica.record.local;
-            (theirs && room.is_writable(&known.cx))
+            (theirs && room.is_writable(&known.cx) && !known.cx.is_relay())
                 .then_some(Post { log: room.replica.mine, ..*post })
         })
         .collect();

@@ -154,6 +154,7 @@ pub(super) fn status(known: &Known, records: RecordStatus) -> Status {
         NodeStatus {
             node,
             name: known.directory.nodes.names.get(&node).cloned(),
+            relay: known.cx.relays.contains(&node),
             connected: known.live.up.contains(&node),
             alive: known.live.is_alive(now, node),
             heard_ms_ago: heard.and_then(|age| u64::try_from(age).ok()),
@@ -163,6 +164,7 @@ pub(super) fn status(known: &Known, records: RecordStatus) -> Status {
     Status {
         node: known.cx.me,
         mesh: known.cx.mesh,
+        relay: known.cx.is_relay(),
         nodes: nodes.collect(),
         rooms: known.rooms.values().filter_map(|room| room_status(known, room)).collect(),
         agents: connected.get(&known.cx.me).copied().unwrap_or_default(),
@@ -197,7 +199,7 @@ fn forked(known: &Known) -> Vec<NodeId> {
 
 fn room_status(known: &Known, room: &crate::room::Room) -> Option<RoomStatus> {
     let view = known.told.get(&room.replica.id)?;
-    let nobody = known.live.others.is_empty() || room.replica.record.local;
+    let nobody = known.live.keepers().next().is_none() || room.replica.record.local;
     let only = known.cx.followers.have(room.replica.record.seal.as_ref());
     let alone = nobody || only.is_some_and(|only| only.len() <= 1);
     Some(RoomStatus {

@@ -168,7 +168,7 @@ pub(super) fn may_leave(known: &Known, records: RecordStatus, force: bool) -> Re
 
 /// Things that nobody else would have if this node left now.
 fn would_be_lost(known: &Known, records: RecordStatus) -> Vec<String> {
-    if known.cx.up.is_empty() {
+    if known.cx.up.is_subset(&known.cx.relays) && !known.cx.is_relay() {
         return vec!["no other member is connected, to have what this node has".to_owned()];
     }
     let status = listing::status(known, records);
@@ -208,6 +208,7 @@ pub(super) fn members(known: &Known, about: &BTreeMap<NodeId, About>, steps: &St
                 connected: known.live.up.contains(node),
                 alive: known.live.is_alive(now, *node),
                 founder: *node == known.config.founder,
+                relay: known.cx.relays.contains(node),
                 about: match *node == known.cx.me {
                     true => Some(secret::own_about(known)),
                     false => about.get(node).cloned(),
@@ -216,7 +217,7 @@ pub(super) fn members(known: &Known, about: &BTreeMap<NodeId, About>, steps: &St
                 through: steps.through(*node),
                 step: match *node == known.cx.me {
                     true => Some(own_step(known)),
-                    false => steps.view(known, *node),
+                    false => steps.view(known, *node).filter(|_| !known.cx.is_relay()),
                 },
                 parted: match *node == known.cx.me {
                     true => farewell(known),

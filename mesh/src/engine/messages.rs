@@ -9,7 +9,7 @@ use super::{
     exchange::{Frontier, Spans},
     handover,
     inquiries::Answer,
-    membership, private, roster_sync, secret,
+    membership, private, secret,
 };
 use crate::{
     name::id::NodeId,
@@ -34,11 +34,7 @@ impl Engine {
         }
         self.digests.compare_with(&mut self.known, peer);
         self.records.on_peer_up(&mut self.known, peer);
-        let whole = self.known.rosters.whole();
-        let roster = roster_sync::signed(&self.known, whole);
-        self.known.cx.send(peer, roster);
-        let (boot, version) = self.known.rosters.version(peer);
-        self.known.cx.send(peer, Message::WantRoster { node: peer, boot, version, nonce: None });
+        self.roster_sync.on_peer_up(&mut self.known, peer);
         for proof in self.forks.of(&self.known, None) {
             self.known.cx.send(peer, proof);
         }
@@ -192,7 +188,8 @@ impl Engine {
             return;
         }
         self.known.rosters.set_alive(now, beacon.node, true);
-        if (beacon.boot, beacon.roster) > self.known.rosters.version(beacon.node) {
+        let version = self.known.rosters.version(beacon.node);
+        if (beacon.boot, beacon.roster) > version && !self.known.cx.is_relay() {
             self.roster_sync.note_promise(now, beacon.node);
         }
         self.digests.on_beacon(&mut self.known, from, &beacon);

@@ -173,7 +173,9 @@ impl Engine {
             }
         }
         self.known.config.seed = draw;
-        let body = Body::NodeAdmitted(NodeAdmitted { lane, name: self.known.config.name.clone() });
+        let name = self.known.config.name.clone();
+        let relay = self.known.cx.is_relay().then_some(true);
+        let body = Body::NodeAdmitted(NodeAdmitted { lane, name, relay });
         let directory = RoomId::directory(self.known.cx.mesh);
         if let Some(room) = self.known.rooms.get_mut(&directory)
             && room.append(&mut self.known.cx, &body).is_some()
@@ -211,7 +213,7 @@ fn restore_rooms(known: &mut Known, rooms: Vec<crate::api::batch::StoredRoom>) {
     }
 }
 
-/// Lobby and directory are there from the first start on, and so is the private directory.
+/// Directory and lobby are there from the first start on, and so is the private directory.
 fn ensure_permanent_rooms(known: &mut Known) {
     let (mesh, founder) = (known.cx.mesh, known.config.founder);
     let private_of = known.node.private_of.unwrap_or(known.cx.me);
@@ -220,7 +222,9 @@ fn ensure_permanent_rooms(known: &mut Known) {
         (RoomId::lobby(mesh), founder, Reach::Mesh),
         (known.cx.private_directory, private_of, Reach::Node),
     ];
-    for (id, home, reach) in rooms {
+    // A relay has the first of them alone.
+    let count = if known.cx.is_relay() { 1 } else { rooms.len() };
+    for (id, home, reach) in rooms.into_iter().take(count) {
         let home = LogId { author: home, incarnation: 0 };
         known.ensure_room(id, home, reach);
     }

@@ -464,10 +464,10 @@ impl Records {
     }
 }
 
-/// Whether a peer has a space that this node has, too: it is told of its records, and believed to send some.
+/// Whether a peer has a space that this node has, too: it is told of its records, and believed to send some. Relays have none.
 fn shares(known: &Known, peer: NodeId, space: Space) -> bool {
     match space {
-        Space::Mesh => true,
+        Space::Mesh => !known.cx.is_relay() && !known.cx.relays.contains(&peer),
         Space::Followers(group) => known.cx.followers.of(group).contains(&peer),
         Space::Node => false,
     }

@@ -120,8 +120,11 @@ impl Roams {
 /// This node has started a moment ago, and has not met all members again.
 fn is_meeting_others(known: &Known) -> bool {
     let others = known.cx.lanes.keys().filter(|node| **node != known.cx.me);
-    let mut apart =
-        others.filter(|node| !known.cx.parted.has(**node) && !known.cx.up.contains(*node));
+    let mut apart = others.filter(|node| {
+        !known.cx.parted.has(**node)
+            && !known.cx.up.contains(*node)
+            && !known.cx.relays.contains(*node)
+    });
     known.cx.now.mono < known.started + ROAM_START_FOR && apart.next().is_some()
 }
 

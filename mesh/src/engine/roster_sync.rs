@@ -68,6 +68,19 @@ pub(super) fn signed(known: &Known, what: What) -> Message {
 }
 
 impl RosterSync {
+    /// A peer is there: the two tell each other their rosters. A relay has none, and no use for any.
+    pub(super) fn on_peer_up(&self, known: &mut Known, peer: NodeId) {
+        if !known.cx.relays.contains(&peer) {
+            let whole = known.rosters.whole();
+            let roster = signed(known, whole);
+            known.cx.send(peer, roster);
+        }
+        if !known.cx.is_relay() {
+            let (boot, version) = known.rosters.version(peer);
+            known.cx.send(peer, Message::WantRoster { node: peer, boot, version, nonce: None });
+        }
+    }
+
     /// A node's beacon promises a newer roster than the one that is here.
     pub(super) fn note_promise(&mut self, now: Duration, node: NodeId) {
         self.behind.entry(node).or_insert(now);
@@ -96,7 +109,7 @@ impl RosterSync {
     pub(super) fn on_roster(&mut self, known: &mut Known, news: RosterNews) {
         let now = known.cx.now;
         let node = news.node;
-        if node == known.cx.me || known.cx.parted.has(node) {
+        if node == known.cx.me || known.cx.parted.has(node) || known.cx.is_relay() {
             return;
         }
         if let What::Typing { agent, room, typing, .. } = news.what {
@@ -190,7 +203,7 @@ impl RosterSync {
         if bytes <= GOSSIP_BYTES_MAX {
             known.cx.broadcast(None, message);
         } else {
-            for peer in known.live.up.clone() {
+            for peer in known.live.up.difference(&known.cx.relays).copied().collect::<Vec<_>>() {
                 known.cx.send(peer, message.clone());
             }
         }

@@ -44,6 +44,7 @@ mod private;
 mod receipts;
 mod recorded;
 mod records;
+mod relays;
 mod replaced;
 mod retention;
 mod roaming;

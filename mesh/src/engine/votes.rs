@@ -256,8 +256,8 @@ fn note_votes(known: &mut Known, id: RoomId, tell: bool) {
 /// Whether ballots that were cast on another side of a split may still come.
 fn may_get_ballots(known: &Known, room: &Room) -> bool {
     let heirs = room.replica.eligible(&known.cx);
-    let mut others = known.live.others.iter().filter(|node| heirs.has(**node));
-    others.any(|node| known.live.may_bring_more(known.cx.now.mono, *node))
+    let mut others = known.live.keepers().filter(|node| heirs.has(*node));
+    others.any(|node| known.live.may_bring_more(known.cx.now.mono, node))
 }
 
 fn close_own_after(known: &Known, room: &Room, vote: &Vote) -> Option<Duration> {
@@ -270,7 +270,7 @@ fn close_own_after(known: &Known, room: &Room, vote: &Vote) -> Option<Duration> 
     }
     let now = known.cx.now;
     let overdue = vote.is_overdue(now.wall_ms);
-    if room.replica.record.local || known.live.others.is_empty() {
+    if room.replica.record.local || known.live.keepers().next().is_none() {
         return overdue.then_some(Duration::ZERO);
     }
     let listened = known.live.awake_for(now.mono) >= VOTE_LISTEN;

@@ -54,11 +54,13 @@ pub(crate) struct EligibleNodes<'a> {
     pub(crate) room: RoomId,
     /// Only these have the room. `None`: everybody does.
     pub(crate) only: Option<&'a BTreeSet<NodeId>>,
+    /// But for these, which have none.
+    pub(crate) relays: &'a BTreeSet<NodeId>,
 }
 
 impl EligibleNodes<'_> {
     pub(crate) fn has(&self, node: NodeId) -> bool {
-        self.only.is_none_or(|only| only.contains(&node))
+        self.only.is_none_or(|only| only.contains(&node)) && !self.relays.contains(&node)
     }
 }
 
@@ -101,6 +103,8 @@ pub(crate) struct Liveness {
     since: BTreeMap<NodeId, Duration>,
     /// Nodes that were admitted to the mesh, this one left out.
     pub(crate) others: BTreeSet<NodeId>,
+    /// Those of them that are relays: they know of rooms no more than this node, so nothing is concluded from hearing them.
+    relays: BTreeSet<NodeId>,
     probes: BTreeMap<NodeId, Probe>,
 }
 
@@ -117,6 +121,7 @@ impl Liveness {
             up: BTreeSet::new(),
             since: BTreeMap::new(),
             others: BTreeSet::new(),
+            relays: BTreeSet::new(),
             probes: BTreeMap::new(),
         }
     }
@@ -148,8 +153,10 @@ impl Liveness {
         let was_silent = last.is_some_and(|heard| now >= heard.at + self.takeover_after);
         let back = if was_silent { Some(now) } else { last.and_then(|heard| heard.back) };
         self.heard.insert(beacon.node, Heard { at: now, silent_since: now, begun, back, beacon });
-        self.heard_since = true;
-        self.unclean = false;
+        if !self.relays.contains(&beacon.node) {
+            self.heard_since = true;
+            self.unclean = false;
+        }
         self.probes.remove(&beacon.node);
         true
     }
@@ -205,6 +212,16 @@ impl Liveness {
         }
     }
 
+    /// The directory says that it is a relay.
+    pub(crate) fn note_relay(&mut self, node: NodeId) {
+        self.relays.insert(node);
+    }
+
+    /// Other nodes that keep rooms, whether they are heard or not.
+    pub(crate) fn keepers(&self) -> impl Iterator<Item = NodeId> {
+        self.others.difference(&self.relays).copied()
+    }
+
     /// It has no part any more.
     pub(crate) fn forget(&mut self, node: NodeId) {
         self.heard.remove(&node);
@@ -212,6 +229,7 @@ impl Liveness {
         self.up.remove(&node);
         self.since.remove(&node);
         self.others.remove(&node);
+        self.relays.remove(&node);
         self.probes.remove(&node);
         for probe in self.probes.values_mut() {
             probe.awaited.remove(&node);
@@ -278,7 +296,8 @@ impl Liveness {
         eligible: EligibleNodes<'_>,
         Gone { node, since, anew }: Gone,
     ) -> Verdict {
-        let lonely = self.others.iter().all(|other| *other == node) && self.up.is_empty();
+        let lonely = self.keepers().all(|other| other == node)
+            && self.up.iter().all(|peer| self.relays.contains(peer));
         if !self.heard_since && !lonely {
             // It was away itself, and has not heard a peer since: the others may know better.
             return Verdict::Wait;
@@ -353,8 +372,9 @@ impl Liveness {
 
     /// An unclean start is over: nobody was heard for long enough to go on alone. Once.
     pub(crate) fn gave_up_hearing(&mut self, now: Duration) -> bool {
-        let alone =
-            self.unclean && !self.others.is_empty() && now >= self.awake_since + ALONE_AFTER;
+        let alone = self.unclean
+            && self.keepers().next().is_some()
+            && now >= self.awake_since + ALONE_AFTER;
         if alone {
             self.unclean = false;
         }
@@ -363,7 +383,7 @@ impl Liveness {
 
     /// Whether this node may go on issuing in an era that it issued before it stopped (rule 5).
     pub(crate) fn may_issue(&self) -> bool {
-        !self.unclean || self.others.is_empty()
+        !self.unclean || self.keepers().next().is_none()
     }
 }
 
@@ -392,7 +412,8 @@ mod tests {
 
     const ME: NodeId = NodeId([1; 32]);
     const ROOM: RoomId = RoomId([2; 16]);
-    const EVERYBODY: EligibleNodes<'_> = EligibleNodes { room: ROOM, only: None };
+    const NOBODY: BTreeSet<NodeId> = BTreeSet::new();
+    const EVERYBODY: EligibleNodes<'_> = EligibleNodes { room: ROOM, only: None, relays: &NOBODY };
     const AFTER: Duration = Duration::from_millis(1_500);
     /// When the node started.
     const START: Duration = Duration::from_secs(100);
@@ -518,7 +539,7 @@ mod tests {
             hear(&mut live, now, n);
         }
         let only = [gone, silent, first, worse].map(node).into();
-        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only), relays: &NOBODY };
         assert_eq!(live.rank(now, eligible, node(gone)), 1);
         assert_eq!(live.rank(now, eligible, node(99)), 2);
         assert_eq!(live.rank(now, EVERYBODY, node(gone)), 2);
@@ -543,7 +564,7 @@ mod tests {
         }
         live.up = [silent, without, best, next].map(node).into();
         let only = [apart, silent, best, next].map(node).into();
-        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only), relays: &NOBODY };
         assert_eq!(live.successor(now, eligible), Some(node(best)));
         live.up.remove(&node(best));
         assert_eq!(live.successor(now, eligible), Some(node(next)));
@@ -603,7 +624,7 @@ mod tests {
     #[test]
     fn a_node_that_a_peer_hears_is_not_replaced() {
         let (mut live, only) = asking();
-        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only), relays: &NOBODY };
         let verdict = |live: &Liveness, now| live.verdict(now, eligible, silent(START));
         let age = Some(AFTER / 3);
         assert_eq!(verdict(&live, LATER), Verdict::AskPeers);
@@ -625,7 +646,7 @@ mod tests {
     #[test]
     fn a_node_that_no_peer_hears_is_gone_when_all_have_said_so_or_time_is_up() {
         let (mut live, only) = asking();
-        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only), relays: &NOBODY };
         let verdict = |live: &Liveness, now| live.verdict(now, eligible, silent(START));
         live.probe(LATER, SILENT);
         live.sighted(LATER, node(7), (SILENT, None));
@@ -652,7 +673,7 @@ mod tests {
     fn who_alone_is_connected_and_has_the_room_asks_nobody() {
         let (mut live, _) = asking();
         let only = BTreeSet::from([SILENT]);
-        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only), relays: &NOBODY };
         assert_eq!(live.verdict(LATER, eligible, silent(START)), Verdict::Gone);
         live.up = BTreeSet::from([SILENT]);
         assert_eq!(live.verdict(LATER, EVERYBODY, silent(START)), Verdict::Gone);
@@ -666,9 +687,15 @@ mod tests {
         for n in [7, 8] {
             hear(&mut live, LATER, n);
         }
-        let rank = |room| live.rank(LATER, EligibleNodes { room, only: Some(&only) }, SILENT);
+        let rank = |room| {
+            live.rank(LATER, EligibleNodes { room, only: Some(&only), relays: &NOBODY }, SILENT)
+        };
         let room = (0..=255).map(|n| RoomId([n; 16])).find(|room| rank(*room) == 2);
-        let eligible = EligibleNodes { room: room.expect("in one of three"), only: Some(&only) };
+        let eligible = EligibleNodes {
+            room: room.expect("in one of three"),
+            only: Some(&only),
+            relays: &NOBODY,
+        };
         let gone = Gone { anew: true, ..silent(LATER) };
         let verdict = |after, gone| live.verdict(LATER + after, eligible, gone);
         assert_eq!(verdict(TAKEOVER_RANK_STEP, gone), Verdict::Wait, "others come first");
@@ -749,7 +776,7 @@ mod tests {
     #[test]
     fn whoever_has_no_part_any_more_is_not_waited_for() {
         let (mut live, only) = asking();
-        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only), relays: &NOBODY };
         live.probe(LATER, SILENT);
         live.sighted(LATER, node(7), (SILENT, Some(Duration::ZERO)));
         for n in [7, 8] {

@@ -208,7 +208,8 @@ impl Order {
 
     /// Writes the claim of the next era. `None`: this node may not write, or numbers are used up.
     fn open_era(&mut self, cx: &mut Context, replica: &mut Replica) -> Option<Era> {
-        let lane = cx.lane().filter(|_| self.is_writable(cx, replica))?;
+        let may = !cx.is_relay() && self.is_writable(cx, replica);
+        let lane = cx.lane().filter(|_| may)?;
         let after = self.numbering.current();
         let ephemeral = replica.record.ephemeral;
         // Own claims that an ephemeral room forgot must not be made again.
@@ -250,6 +251,9 @@ impl Order {
         live: &mut Liveness,
         gone: Gone,
     ) {
+        if cx.is_relay() {
+            return;
+        }
         // A node that has heard of a successor says so: news of private rooms may be under way for longer than that.
         let now = cx.now.mono;
         if !gone.anew && self.compared.is_none_or(|at| now >= at + WANT_TIMEOUT) {

@@ -26,8 +26,9 @@ pub(crate) fn may_lose_bodies(replica: &Replica) -> bool {
 /// Whether all members of the mesh are connected, and it is known which of them have this room. Not where the
 /// directory does not name even the connected ones: it may lack more.
 pub(crate) fn are_all_connected(replica: &Replica, cx: &Context) -> bool {
+    let keeps = |node: &&NodeId| !cx.relays.contains(*node);
     let members = cx.lanes.keys().filter(|node| **node != cx.me && !cx.parted.has(**node));
     let sealed = replica.record.seal.is_some();
     let known = |node: &NodeId| !sealed || cx.followers.is_rostered(*node);
-    members.eq(&cx.up) && cx.up.iter().all(known)
+    members.filter(keeps).eq(cx.up.iter().filter(keeps)) && cx.up.iter().filter(keeps).all(known)
 }

@@ -61,6 +61,8 @@ pub(crate) struct Context {
     pub(crate) lanes: BTreeMap<NodeId, BTreeSet<u32>>,
     /// The newest of this node's own.
     pub(crate) my_lane: Option<u32>,
+    /// Nodes that keep the directory and no other room, as it says; this one, if it is such.
+    pub(crate) relays: BTreeSet<NodeId>,
     /// Connected peers.
     pub(crate) up: BTreeSet<NodeId>,
     /// Authors from whom nothing more is accepted.
@@ -115,6 +117,7 @@ impl Context {
             retention_min_ms: in_ms(config.retention_min),
             lanes: BTreeMap::new(),
             my_lane: None,
+            relays: config.relay.then_some(me).into_iter().collect(),
             up: BTreeSet::new(),
             forked: BTreeSet::new(),
             forked_for: BTreeMap::new(),
@@ -132,6 +135,11 @@ impl Context {
             lost: Vec::new(),
             to_advance: BTreeSet::new(),
         }
+    }
+
+    /// Whether this node keeps the directory of the mesh and no other room.
+    pub(crate) fn is_relay(&self) -> bool {
+        self.relays.contains(&self.me)
     }
 
     /// Reports an event: the engine acts on it before the turn ends.

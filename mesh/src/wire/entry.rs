@@ -322,6 +322,17 @@ pub struct NodeAdmitted {
     /// The name its operator gave it.
     #[n(1)]
     pub name: String,
+    /// Whether it is a relay: it keeps this directory and no other room. The first entry of a node counts.
+    #[n(2)]
+    pub relay: Option<bool>,
+}
+
+impl NodeAdmitted {
+    /// Of a node that keeps rooms.
+    #[must_use]
+    pub fn of(lane: u32, name: String) -> NodeAdmitted {
+        NodeAdmitted { lane, name, relay: None }
+    }
 }
 
 /// In the directory: a node is removed from the mesh.

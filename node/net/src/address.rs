@@ -8,12 +8,30 @@ use libp2p::multiaddr::{Multiaddr, Protocol};
 
 use crate::identity::{NodeId, in_hex, node_of};
 use crate::limits::HOST_BYTES_MAX;
+use crate::web::web_multiaddr;
 
-/// A host (IP address or name) and a TCP port.
+/// A host (IP address or name) and a TCP port, and what is spoken there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
     host: Host,
     port: u16,
+    spoken: Spoken,
+}
+
+/// What carries a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Spoken {
+    Tcp,
+    /// WebSocket.
+    Ws,
+    /// WebSocket over TLS.
+    Wss,
+}
+
+impl Spoken {
+    /// Of an address as text, and the port if it names none.
+    const SCHEMES: [(Spoken, &'static str, u16); 2] =
+        [(Spoken::Ws, "ws://", 80), (Spoken::Wss, "wss://", 443)];
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +53,7 @@ pub struct PeerAddress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Neither `host:port` nor a multiaddr.
-    #[error("not an address: write host:port, [ipv6]:port or /ip4/…/tcp/…")]
+    #[error("not an address: write host:port, [ipv6]:port, wss://host or /ip4/…/tcp/…")]
     Syntax,
     /// Port 0, a wildcard or an impossible name.
     #[error("not an address that can be dialled: name a host and a port above 0")]
@@ -57,15 +75,32 @@ impl Address {
             Host::Ip(ip) => !ip.is_unspecified() && !ip.is_multicast(),
             Host::Name(name) => is_host_name(name),
         };
-        if valid && port > 0 { Ok(Address { host, port }) } else { Err(AddressError::Undiallable) }
+        if valid && port > 0 {
+            Ok(Address { host, port, spoken: Spoken::Tcp })
+        } else {
+            Err(AddressError::Undiallable)
+        }
     }
 
-    /// The socket address, if the host is not a name.
+    /// The socket address, if the host is not a name, and TCP alone is spoken.
     #[must_use]
     pub fn socket(&self) -> Option<SocketAddr> {
-        match &self.host {
-            Host::Ip(ip) => Some(SocketAddr::new(*ip, self.port)),
-            Host::Name(_) => None,
+        match (&self.host, self.spoken) {
+            (Host::Ip(ip), Spoken::Tcp) => Some(SocketAddr::new(*ip, self.port)),
+            (Host::Ip(_) | Host::Name(_), _) => None,
+        }
+    }
+
+    /// The form in which libp2p dials it, at an address of its host.
+    pub(crate) fn dialled_at(&self, socket: SocketAddr) -> Multiaddr {
+        let name = match &self.host {
+            Host::Ip(_) => None,
+            Host::Name(name) => Some(name.as_str()),
+        };
+        match self.spoken {
+            Spoken::Tcp => multiaddr_of(socket),
+            Spoken::Ws => web_multiaddr(socket, name, false),
+            Spoken::Wss => web_multiaddr(socket, name, true),
         }
     }
 
@@ -150,6 +185,8 @@ impl TryFrom<SocketAddr> for Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = Spoken::SCHEMES.iter().find(|(spoken, ..)| *spoken == self.spoken);
+        scheme.map_or(Ok(()), |(_, scheme, _)| f.write_str(scheme))?;
         match &self.host {
             Host::Ip(ip) => SocketAddr::new(*ip, self.port).fmt(f),
             Host::Name(name) => write!(f, "{name}:{}", self.port),
@@ -161,6 +198,16 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Address, AddressError> {
+        for (spoken, scheme, port) in Spoken::SCHEMES {
+            let Some(place) = text.strip_prefix(scheme) else { continue };
+            let place = place.strip_suffix('/').unwrap_or(place);
+            let has_port = place.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+            let place = if has_port { place.to_owned() } else { format!("{place}:{port}") };
+            // One scheme, and nothing else but host and port.
+            let address = place.parse::<Address>()?;
+            let is_plain = address.spoken == Spoken::Tcp;
+            return is_plain.then_some(Address { spoken, ..address }).ok_or(AddressError::Syntax);
+        }
         if let Ok(socket) = text.parse::<SocketAddr>() {
             return Address::try_from(socket);
         }
@@ -212,7 +259,22 @@ fn from_multiaddr(multiaddr: &Multiaddr) -> Result<PeerAddress, AddressError> {
     let mut parts = multiaddr.iter();
     let host = host_of(parts.next()).ok_or(AddressError::Syntax)?;
     let Some(Protocol::Tcp(port)) = parts.next() else { return Err(AddressError::Syntax) };
-    let node = match parts.next() {
+    let (mut host, mut spoken, mut next) = (host, Spoken::Tcp, parts.next());
+    let is_tls = next == Some(Protocol::Tls);
+    if is_tls {
+        next = parts.next();
+    }
+    if let Some(Protocol::Sni(name)) = &next {
+        host = name.to_string();
+        next = parts.next();
+    }
+    if let Some(Protocol::Ws(_)) = next {
+        spoken = if is_tls { Spoken::Wss } else { Spoken::Ws };
+        next = parts.next();
+    } else if is_tls {
+        return Err(AddressError::Syntax);
+    }
+    let node = match next {
         None => None,
         Some(Protocol::P2p(peer)) => Some(node_of(&peer).ok_or(AddressError::Node)?),
         Some(_) => return Err(AddressError::Syntax),
@@ -221,7 +283,7 @@ fn from_multiaddr(multiaddr: &Multiaddr) -> Result<PeerAddress, AddressError> {
         // Where a relay is, is not where the node behind it is.
         return Err(AddressError::Syntax);
     }
-    Ok(PeerAddress { node, address: Address::new(&host, port)? })
+    Ok(PeerAddress { node, address: Address { spoken, ..Address::new(&host, port)? } })
 }
 
 fn host_of(part: Option<Protocol<'_>>) -> Option<String> {
@@ -308,6 +370,18 @@ mod tests {
         check("[::1]:7000", Ok("[::1]:7000"));
         check("Host-1.example:7000", Ok("host-1.example:7000"));
         check(&format!("{id}@h:1"), Ok(&format!("{id}@h:1")));
+        check("wss://Relay.example", Ok("wss://relay.example:443"));
+        check("ws://relay.example/", Ok("ws://relay.example:80"));
+        check("wss://10.0.0.1:8443", Ok("wss://10.0.0.1:8443"));
+        check("wss://[2001:db8::1]", Ok("wss://[2001:db8::1]:443"));
+        check("ws://[2001:db8::1]:81", Ok("ws://[2001:db8::1]:81"));
+        check(&format!("{id}@wss://h:1"), Ok(&format!("{id}@wss://h:1")));
+        check("wss://ws://h:1", Err(AddressError::Syntax));
+        check("https://h", Err(AddressError::Syntax));
+        check("wss://h/path", Err(AddressError::Undiallable));
+        check("/ip4/10.0.0.1/tcp/443/tls/sni/a.example/ws", Ok("wss://a.example:443"));
+        check("/ip4/10.0.0.1/tcp/80/ws", Ok("ws://10.0.0.1:80"));
+        check("/ip4/10.0.0.1/tcp/443/tls", Err(AddressError::Syntax));
         check("/ip4/10.0.0.1/tcp/7", Ok("10.0.0.1:7"));
         check("/dns4/a.example/tcp/7", Ok("a.example:7"));
         check("10.0.0.1:0", Err(AddressError::Undiallable));

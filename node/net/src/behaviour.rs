@@ -42,6 +42,7 @@ use crate::stall::Stalling;
 use crate::topics::Gossip;
 use crate::trouble::{self, Step};
 use crate::twins::Twins;
+use crate::web::WebTransport;
 
 #[derive(NetworkBehaviour)]
 pub(crate) struct Behaviour {
@@ -81,11 +82,12 @@ pub(crate) fn swarm(
     let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
     let here = here.clone();
     let tcp = tcp.map(move |socket, _| Rooted::new(socket, &here));
+    let tcp = TransportTimeout::new(tcp, CONNECT_TIMEOUT).map_err(unreached);
+    let tcp = WebTransport::new(tcp, settings.web.tls.clone())?;
     let me = keypair.public().to_peer_id();
     let (circuits, circuits_behaviour) = relay::client::new(me);
     let circuits = TransportTimeout::new(circuits, CIRCUIT_TIMEOUT).map_err(not_carried);
-    let transport = TransportTimeout::new(tcp, CONNECT_TIMEOUT).map_err(unreached);
-    let transport = OrTransport::new(circuits, transport)
+    let transport = OrTransport::new(circuits, tcp)
         .map_err(|error| error.into_inner())
         .and_then(move |socket, endpoint| {
             under_key(Stalling::new(socket), endpoint, at_door.clone(), guests.clone())
@@ -102,7 +104,7 @@ pub(crate) fn swarm(
     let behaviour = Behaviour {
         gate: Gate::new(keys),
         limits: connection_limits::Behaviour::new(limits()),
-        gossip: Newest::new(gossip(settings.topics)?),
+        gossip: Newest::new(gossip(settings)?),
         frames: Newest::new(libp2p_stream::Behaviour::new()),
         identify: identify::Behaviour::new(
             // Addresses are announced by us: we know which of them mean something to which peer.
@@ -200,7 +202,7 @@ fn limits() -> ConnectionLimits {
         .with_max_established_per_peer(Some(CONNECTIONS_PER_PEER_MAX))
 }
 
-fn gossip(topics: u16) -> Result<Gossip, StartError> {
+fn gossip(settings: &Settings) -> Result<Gossip, StartError> {
     let config = gossipsub::ConfigBuilder::default()
         .validation_mode(ValidationMode::Anonymous)
         .validate_messages()
@@ -223,14 +225,18 @@ fn gossip(topics: u16) -> Result<Gossip, StartError> {
         .history_length(GOSSIP_HISTORY)
         .build()
         .map_err(setup)?;
-    let names: Vec<IdentTopic> = (0..topics).map(topic).collect();
+    let names: Vec<IdentTopic> = (0..settings.topics).map(topic).collect();
     let known: HashSet<_> = names.iter().map(IdentTopic::hash).collect();
     let authenticity = MessageAuthenticity::Anonymous;
     let mut gossip = Gossip::new(known, |filter| {
         gossipsub::Behaviour::new_with_subscription_filter(authenticity, config, filter)
     })
     .map_err(setup)?;
-    for name in &names {
+    let listens = |number: usize| match &settings.listens_to {
+        Some(some) => some.iter().any(|topic| usize::from(*topic) == number),
+        None => true,
+    };
+    for (_, name) in names.iter().enumerate().filter(|(number, _)| listens(*number)) {
         gossip.subscribe(name).map_err(setup)?;
     }
     Ok(gossip)

@@ -37,7 +37,7 @@ pub(crate) async fn resolve(due: Due) -> Resolved {
             continue;
         }
         match timeout(RESOLVE_TIMEOUT, lookup_host(address.parts())).await {
-            Ok(Ok(sockets)) => found.extend(sockets.map(multiaddr_of)),
+            Ok(Ok(sockets)) => found.extend(sockets.map(|socket| address.dialled_at(socket))),
             Ok(Err(why)) => error = Some(unknown(&format!("{address}: name not found: {why}"))),
             Err(_) => error = Some(unknown(&format!("{address}: name not found: no answer"))),
         }

@@ -176,9 +176,10 @@ fn payer(local: &Multiaddr, remote: &Multiaddr) -> Option<IpAddr> {
     ip_of(if circuit::is_relayed(local) { local } else { remote })
 }
 
-/// Is the other end of a connection on this machine? A relay that is says nothing of it.
+/// Is the other end of a connection on this machine? A relay that is, or a proxy, says nothing of it.
 pub(crate) fn is_same_machine(remote: &Multiaddr) -> bool {
-    !circuit::is_relayed(remote) && ip_of(remote).is_some_and(|ip| ip.is_loopback())
+    let is_proxied = remote.iter().any(|part| matches!(part, Protocol::Ws(_)));
+    !circuit::is_relayed(remote) && !is_proxied && ip_of(remote).is_some_and(|ip| ip.is_loopback())
 }
 
 impl NetworkBehaviour for Gate {

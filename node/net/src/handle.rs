@@ -107,7 +107,8 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
     let twins = Arc::new(Twins::new(u64::from_be_bytes(start)));
     let here = Here::default();
     let (mut swarm, me) = listening::swarm(&settings, keys.clone(), twins.clone(), &here)?;
-    let (listeners, bound) = listening::listen(&mut swarm, &settings.listen).await?;
+    let (listeners, bound) =
+        listening::listen(&mut swarm, &settings.listen, &settings.web.listen).await?;
     let mut book = Book::new(me, settings.discovery);
     for peer in settings.peers {
         book.configure(peer, Instant::now());

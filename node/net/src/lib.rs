@@ -51,6 +51,7 @@ mod tests;
 mod topics;
 mod trouble;
 mod twins;
+mod web;
 
 pub use address::{Address, AddressError, PeerAddress};
 pub use admission::{AdmissionError, ask_admission};
@@ -63,3 +64,4 @@ pub use orders::{Reason, Verdict};
 pub use outbox::{QueueLength, SendError};
 pub use settings::{Discovery, Relaying, Secret, Settings, StartError};
 pub use trouble::{NoLink, Trouble};
+pub use web::{PATH as WEB_PATH, Web};

@@ -185,6 +185,12 @@ pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Of these, TCP: a first attempt and a second one after a second. Later ones of the system would
 /// come too seldom after a cut has been mended.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes of one message over WebSocket, as it is written: a copy of them is made.
+pub(crate) const WEB_WRITE_BYTES: usize = 64 * 1024;
+/// Bytes of one that is taken. Proxies may put several together.
+pub(crate) const WEB_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes that are read at once: kept for each connection.
+pub(crate) const WEB_READ_BYTES: usize = 16 * 1024;
 /// Starts of one node that are told apart: more than run at once.
 pub(crate) const STARTS_MAX: usize = 4;
 /// Signs of life of an older start that show that it runs beside the newer one. Of one the answer may have been

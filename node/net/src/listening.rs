@@ -18,6 +18,7 @@ use crate::limits::HANDSHAKE_TIMEOUT;
 use crate::machine::Here;
 use crate::settings::{Settings, StartError};
 use crate::twins::Twins;
+use crate::web::web_multiaddr;
 
 /// What is listened at, and where this machine is.
 #[derive(Debug)]
@@ -39,14 +40,19 @@ pub(crate) fn swarm(
     Ok((swarm, me))
 }
 
-/// Binds all addresses; returns their listeners, and what they became.
+/// Binds all addresses; returns the listeners of TCP alone, and what they became. Nobody is told of those of `web`: a proxy, or a
+/// name, is before them.
 pub(crate) async fn listen(
     swarm: &mut Swarm<Behaviour>,
     addresses: &[SocketAddr],
+    web: &[SocketAddr],
 ) -> Result<(HashMap<ListenerId, SocketAddr>, Vec<SocketAddr>), StartError> {
     let mut waiting: HashMap<ListenerId, SocketAddr> = HashMap::new();
-    for &address in addresses {
-        let listener = swarm.listen_on(multiaddr_of(address)).map_err(|error| {
+    let (mut all, mut bound) = (HashMap::new(), Vec::new());
+    let tcp = addresses.iter().map(|address| (*address, multiaddr_of(*address), true));
+    let web = web.iter().map(|address| (*address, web_multiaddr(*address, None, false), false));
+    for (address, form, is_tcp) in tcp.chain(web) {
+        let listener = swarm.listen_on(form).map_err(|error| {
             let source = match error {
                 TransportError::Other(source) => source,
                 TransportError::MultiaddrNotSupported(_) => std::io::ErrorKind::Unsupported.into(),
@@ -54,11 +60,13 @@ pub(crate) async fn listen(
             StartError::Listen { address, source }
         })?;
         waiting.insert(listener, address);
+        if is_tcp {
+            all.insert(listener, address);
+        }
     }
-    let (all, mut bound) = (waiting.clone(), Vec::new());
     while !waiting.is_empty() {
         let Some(event) = next_within(swarm, HANDSHAKE_TIMEOUT).await else {
-            let address = *waiting.values().next().unwrap_or(&addresses[0]);
+            let Some(address) = waiting.values().next().copied() else { break };
             let source = std::io::ErrorKind::TimedOut.into();
             return Err(StartError::Listen { address, source });
         };

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use zeroize::Zeroizing;
 
 use crate::address::{Address, PeerAddress};
+use crate::web::Web;
 
 /// 32 secret bytes; wiped when dropped, never printed.
 #[derive(Clone)]
@@ -57,12 +58,16 @@ pub struct Settings {
     /// Where to listen: port 0 takes a free one, an unspecified address means all interfaces. May
     /// be empty.
     pub listen: Vec<SocketAddr>,
+    /// Where to take links over WebSocket.
+    pub web: Web,
     /// Addresses to announce besides those we listen on: behind address translation, or by name.
     pub announce: Vec<Address>,
     /// Dialled at once, and again for ever.
     pub peers: Vec<PeerAddress>,
     /// Number of gossip topics, the same on all nodes; at most [`crate::limits::TOPICS_MAX`].
     pub topics: u16,
+    /// Those of them that this node listens to; `None`: all.
+    pub listens_to: Option<Vec<u16>>,
     /// Whom to connect to besides.
     pub discovery: Discovery,
     /// Whom to carry circuits for.

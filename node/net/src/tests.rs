@@ -19,6 +19,7 @@ mod circuits;
 mod moves;
 mod troubles;
 mod twins;
+mod web;
 use moves::here;
 use troubles::{trouble, twins};
 
@@ -48,6 +49,8 @@ fn settings(name: u8, peers: &[PeerAddress]) -> Settings {
         announce: Vec::new(),
         peers: peers.to_vec(),
         topics: 64,
+        listens_to: None,
+        web: Web::default(),
         discovery: Discovery::FullMesh,
         relaying: Relaying::Members,
     }

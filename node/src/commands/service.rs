@@ -16,7 +16,7 @@ use clap::Parser as _;
 use nix::unistd::{Uid, User};
 
 use super::{
-    Arguments,
+    Arguments, Command,
     output::{note, say},
 };
 use manager::Manager;
@@ -37,8 +37,8 @@ pub(super) enum Service {
 
 /// Write the service's file, enable the service, and start it
 ///
-/// Flags of `clawmeshd up` follow after `--`. Given again, it takes the new ones and starts the service anew.
-/// For example: clawmeshd service install -- --listen 0.0.0.0:9231
+/// Flags of `clawmeshd up`, or of `clawmeshd relay`, follow after `--`. Given again, it takes the new ones and starts the
+/// service anew. For example: clawmeshd service install -- --listen 0.0.0.0:9231
 #[derive(Debug, clap::Args)]
 pub(super) struct Install {
     #[command(flatten)]
@@ -46,7 +46,10 @@ pub(super) struct Install {
     /// Only print the file
     #[arg(long)]
     print: bool,
-    /// Flags of `clawmeshd up`; relative paths are of the service's home directory
+    /// Run `clawmeshd relay`
+    #[arg(long)]
+    relay: bool,
+    /// Flags of the command; relative paths are of the service's home directory
     #[arg(last = true, value_name = "FLAGS")]
     flags: Vec<String>,
 }
@@ -109,8 +112,10 @@ impl Which {
 impl Install {
     fn run(self) -> Result<()> {
         let place = self.which.place()?;
-        checked(&self.flags)?;
-        let text = place.manager.text(place.scope, &program()?, &self.flags)?;
+        let command = if self.relay { "relay" } else { "up" };
+        let words: Vec<String> = [command.to_owned()].into_iter().chain(self.flags).collect();
+        checked(&words)?;
+        let text = place.manager.text(place.scope, &program()?, &words)?;
         if self.print {
             return say(&text);
         }
@@ -194,27 +199,28 @@ impl Place {
     }
 }
 
-/// Flags that `clawmeshd up` takes, and no secret among them: the file can be read by all.
-fn checked(flags: &[String]) -> Result<()> {
-    let whole = ["clawmeshd", "up"].into_iter().chain(flags.iter().map(String::as_str));
-    if let Err(error) = Arguments::try_parse_from(whole) {
+/// A command with flags that it takes, and no secret among them: the file can be read by all.
+fn checked(words: &[String]) -> Result<()> {
+    let whole = ["clawmeshd"].into_iter().chain(words.iter().map(String::as_str));
+    let parsed = Arguments::try_parse_from(whole);
+    let parsed = parsed.map_err(|error| {
         let text = error.to_string();
-        let first =
-            text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        bail!("`clawmeshd up` does not take these flags: {first}");
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let command = words.first().map_or("", String::as_str);
+        anyhow!("`clawmeshd {command}` does not take these flags: {first}")
+    })?;
+    let is_open = |ticket: &str| !ticket.starts_with('@');
+    if let Command::Relay(relay) = &parsed.command {
+        ensure!(!relay.ticket().is_some_and(is_open), OPEN_TICKET);
     }
-    let mut words = flags.iter();
+    let flags = words;
+    let mut words = words.iter();
     while let Some(word) = words.next() {
         let ticket = match word.strip_prefix("--join=") {
             None if word == "--join" => words.next().map(String::as_str),
             other => other,
         };
-        let is_open = ticket.is_some_and(|ticket| !ticket.starts_with('@'));
-        ensure!(
-            !is_open,
-            "a ticket is a secret, and all users can read the service's file: write it into a file of mode 0600 and \
-             give --join @FILE"
-        );
+        ensure!(!ticket.is_some_and(is_open), OPEN_TICKET);
     }
     let has_control = |flag: &&String| flag.chars().any(char::is_control);
     if let Some(flag) = flags.iter().find(has_control) {
@@ -222,6 +228,9 @@ fn checked(flags: &[String]) -> Result<()> {
     }
     Ok(())
 }
+
+const OPEN_TICKET: &str = "a ticket is a secret, and all users can read the service's file: write it into a file of mode \
+                           0600 and give --join @FILE, or of a relay @FILE";
 
 /// This program, where it is for good.
 fn program() -> Result<String> {
@@ -256,8 +265,13 @@ mod tests {
     use super::*;
 
     fn refusal(flags: &[&str]) -> String {
-        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        checked(&flags).map_or_else(|error| format!("{error:#}"), |()| "taken".to_owned())
+        of("up", flags)
+    }
+
+    fn of(command: &str, flags: &[&str]) -> String {
+        let words = [command].into_iter().chain(flags.iter().copied());
+        let words: Vec<String> = words.map(str::to_owned).collect();
+        checked(&words).map_or_else(|error| format!("{error:#}"), |()| "taken".to_owned())
     }
 
     #[test]
@@ -272,6 +286,9 @@ mod tests {
         {
             assert!(refusal(flags).contains("a ticket is a secret"), "{flags:?}");
         }
+        assert_eq!(of("relay", &["@/etc/clawmesh/ticket", "--carry", "1GiB"]), "taken");
+        assert!(of("relay", &["SECRET"]).contains("a ticket is a secret"));
+        assert!(of("relay", &["--tcp", "127.0.0.1:1"]).contains("`clawmeshd relay` does not take"));
         assert!(refusal(&["--name", "a\nExecStartPre=/bin/sh"]).contains("one line of text"));
     }
 }

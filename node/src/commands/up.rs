@@ -41,23 +41,28 @@ pub(super) struct Up {
 
 impl Up {
     pub(super) fn run(self) -> Result<()> {
-        let layered = layered(self.layer, self.config)?;
-        let tail = Arc::new(LogTail::default());
-        let filter = layered.log().unwrap_or_else(|| LOG.to_owned());
-        let set_log = log_as(&filter, layered.log_format()?, Some(&tail))?;
-        let mut settings = Settings { log_tail: Some(tail), ..layered.resolve()? };
-        let base = Values::of(&settings, &filter);
-        let (fixed, settings_file) = (layered.fixed(), layered.file());
-        let sources = Sources { base, fixed, settings_file, set_log };
-        let changeable = Changeable::open(&settings.data_dir, sources)?;
-        changeable.begin(&mut settings)?;
-        settings.changeable = Some(Arc::new(changeable));
-        let runtime = Runtime::new().context("start the runtime")?;
-        let done = runtime.block_on(serve(settings, layered.json()));
-        // Tasks that still wait, wait for somebody who has been given up.
-        runtime.shutdown_background();
-        done
+        run(self.layer, self.config)
     }
+}
+
+/// Runs a node with these flags, until it is told to stop.
+pub(super) fn run(flags: Layer, config: Option<PathBuf>) -> Result<()> {
+    let layered = layered(flags, config)?;
+    let tail = Arc::new(LogTail::default());
+    let filter = layered.log().unwrap_or_else(|| LOG.to_owned());
+    let set_log = log_as(&filter, layered.log_format()?, Some(&tail))?;
+    let mut settings = Settings { log_tail: Some(tail), ..layered.resolve()? };
+    let base = Values::of(&settings, &filter);
+    let (fixed, settings_file) = (layered.fixed(), layered.file());
+    let sources = Sources { base, fixed, settings_file, set_log };
+    let changeable = Changeable::open(&settings.data_dir, sources)?;
+    changeable.begin(&mut settings)?;
+    settings.changeable = Some(Arc::new(changeable));
+    let runtime = Runtime::new().context("start the runtime")?;
+    let done = runtime.block_on(serve(settings, layered.json()));
+    // Tasks that still wait, wait for somebody who has been given up.
+    runtime.shutdown_background();
+    done
 }
 
 async fn serve(settings: Settings, json: bool) -> Result<()> {

@@ -84,7 +84,7 @@ impl Target {
 
     /// Founds the mesh, if there is none, and opens the engine.
     pub(crate) fn enter(&mut self, clock: Clock) -> Result<(Engine, SignedLog)> {
-        let member = membership::enter(&self.dir, &mut self.store, &[])?;
+        let member = membership::enter(&self.dir, &mut self.store, &[], false)?;
         let Member { identity, mesh, summary, .. } = member;
         let mut config = mesh::Config::new(mesh.mesh_id(), mesh.founder());
         config.name =

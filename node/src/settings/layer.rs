@@ -98,8 +98,18 @@ pub(crate) struct Layer {
     /// from another machine its address that faces that machine, too [default: auto:9231]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<Vec<String>>,
-    /// Where other nodes reach this one besides: a forwarded port, or a name; can be repeated. Tickets and other nodes
-    /// are told
+    /// Where other nodes connect over WebSocket, for those behind networks that let nothing else out; can be repeated. With a
+    /// certificate at port 443, or behind a proxy that has one and passes /clawmesh on; nobody is told, but by --reached-at
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen_ws: Option<Vec<String>>,
+    /// The PEM file with the certificate for --listen-ws. Nodes do not check it: links have keys of their own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The PEM file with its private key, which its owner alone can read
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Where other nodes reach this one besides: a forwarded port, a name, or wss://NAME; can be repeated. Tickets and
+    /// other nodes are told
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) reached_at: Option<Vec<String>>,
     /// Join the mesh of this ticket (`clawmeshd invite` prints one), or of the one in a file (@FILE) or on standard
@@ -114,6 +124,10 @@ pub(crate) struct Layer {
     /// [default: members]
     #[arg(long, value_name = "FOR")]
     pub(crate) relay: Option<String>,
+    /// It is of `clawmeshd relay`.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) is_relay: Option<bool>,
     /// This node's name for people [default: the machine's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
@@ -356,10 +370,14 @@ impl Layer {
             wake: None,
             key_file: text("KEY_FILE").map(PathBuf::from),
             listen: list("LISTEN"),
+            listen_ws: list("LISTEN_WS"),
+            tls_cert: text("TLS_CERT").map(PathBuf::from),
+            tls_key: text("TLS_KEY").map(PathBuf::from),
             reached_at: list("REACHED_AT"),
             join: list("JOIN"),
             no_discovery: switch("NO_DISCOVERY")?,
             relay: text("RELAY"),
+            is_relay: None,
             name: text("NAME"),
             no_auth: switch("NO_AUTH")?,
             takeover_after: text("TAKEOVER_AFTER"),

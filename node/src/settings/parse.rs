@@ -55,7 +55,7 @@ pub(super) fn where_to_listen(value: &str) -> Result<Listen> {
     match value.strip_prefix("auto:").map(str::parse) {
         Some(Ok(port)) => Ok(Listen::Auto(port)),
         Some(Err(_)) => Err(bad("listen", value, "write auto:PORT, such as auto:9231")),
-        None => socket_address(value).map(Listen::At),
+        None => socket_address("listen", value).map(Listen::At),
     }
 }
 
@@ -64,12 +64,17 @@ pub(super) fn reached_at(value: &str) -> Result<Address> {
     value.parse().map_err(|error: AddressError| bad("reached-at", value, error.to_string()))
 }
 
-fn socket_address(value: &str) -> Result<SocketAddr> {
-    has_host_and_port("listen", value)?;
-    let found = value.to_socket_addrs().map_err(|error| bad("listen", value, error.to_string()))?;
+/// Where to take links over WebSocket.
+pub(super) fn web_address(value: &str) -> Result<SocketAddr> {
+    socket_address("listen-ws", value)
+}
+
+fn socket_address(flag: &'static str, value: &str) -> Result<SocketAddr> {
+    has_host_and_port(flag, value)?;
+    let found = value.to_socket_addrs().map_err(|error| bad(flag, value, error.to_string()))?;
     let found: Vec<SocketAddr> = found.collect();
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
-    first.copied().ok_or_else(|| bad("listen", value, "the host has no address"))
+    first.copied().ok_or_else(|| bad(flag, value, "the host has no address"))
 }
 
 pub(super) fn node_name(name: String) -> Result<String> {

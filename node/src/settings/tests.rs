@@ -61,6 +61,43 @@ fn a_node_carries_for_members_unless_it_is_told_not_to() {
 }
 
 #[test]
+fn links_over_websocket_are_taken_where_the_operator_says() {
+    let none = settings(&[], &[], None);
+    assert!(none.listen_ws.is_empty() && none.link_tls.is_none());
+    let flags = ["--listen-ws", "127.0.0.1:8443", "--reached-at", "wss://a.example"];
+    let behind = settings(&flags, &[], None);
+    assert_eq!(behind.listen_ws, ["127.0.0.1:8443".parse().unwrap()]);
+    assert_eq!(behind.reached_at[0].to_string(), "wss://a.example:443");
+    let env = [("CLAWMESH_LISTEN_WS", "0.0.0.0:443"), ("CLAWMESH_TLS_CERT", "c")];
+    let tls = Some(TlsFiles { of: "tls", certificate: "c".into(), key: "k".into() });
+    assert_eq!(settings(&["--tls-key", "k"], &env, None).link_tls, tls);
+    assert!(refused(&[], &env, None).contains("private key with --tls-key"));
+    let alone = ["--tls-cert", "c", "--tls-key", "k"];
+    assert!(refused(&alone, &[], None).contains("--listen-ws"));
+    assert!(refused(&["--listen-ws", "auto:1"], &[], None).contains("listen-ws"));
+}
+
+#[test]
+fn a_relay_is_there_to_be_reached_and_keeps_for_others_what_it_is_told_to() {
+    let of = |flags: &[&str], env: &[(&str, &str)]| {
+        let all = layered(flags, env, None).unwrap();
+        Layered {
+            all: [vec![Layer { is_relay: Some(true), ..Layer::default() }], all.all].concat(),
+            ..all
+        }
+        .resolve()
+    };
+    let relay = of(&[], &[]).unwrap();
+    assert!(relay.is_relay && relay.carry == 0);
+    assert_eq!(relay.listen, [Listen::At("0.0.0.0:9231".parse().unwrap())]);
+    assert_eq!(of(&["--carry", "1MiB"], &[]).unwrap().carry, 1 << 20);
+    assert_eq!(of(&[], &[("CLAWMESH_CARRY", "1MiB")]).unwrap().carry, 1 << 20);
+    assert!(of(&[], &[("CLAWMESH_RELAY", "off")]).is_err());
+    assert!(of(&[], &[("CLAWMESH_NO_DISCOVERY", "1")]).is_err());
+    assert!(!settings(&[], &[], None).is_relay);
+}
+
+#[test]
 fn discovery_can_be_switched_off() {
     let discovery = |flags: &[&str], file| settings(flags, &[], file).discovery;
     assert_eq!(discovery(&["--no-discovery"], None), Discovery::Configured);
@@ -196,7 +233,7 @@ fn each_limit_is_the_highest_layers_that_has_it() {
 
 #[test]
 fn tls_takes_both_files_from_wherever_they_are_named() {
-    let both = Some(TlsFiles { certificate: "c".into(), key: "k".into() });
+    let both = Some(TlsFiles { of: "http", certificate: "c".into(), key: "k".into() });
     assert_eq!(settings(&["--http-cert", "c", "--http-key", "k"], &[], None).http_tls, both);
     let split = settings(&["--http-cert", "c"], &[], Some("http-key = \"k\"\nhttp-cert = \"x\""));
     assert_eq!(split.http_tls, both);

@@ -67,6 +67,8 @@ async fn a_peer_whose_clock_is_wrong_is_named_in_status_and_metrics() {
         announce: Vec::new(),
         peers: ticket.peers().collect(),
         topics: 65,
+        listens_to: None,
+        web: net::Web::default(),
         discovery: Discovery::Configured,
         relaying: net::Relaying::Off,
     })
@@ -115,6 +117,8 @@ async fn a_node_that_joins_with_another_time_is_told_so_at_once() {
         announce: Vec::new(),
         peers: Vec::new(),
         topics: 65,
+        listens_to: None,
+        web: net::Web::default(),
         discovery: Discovery::Configured,
         relaying: net::Relaying::Off,
     })

@@ -90,7 +90,7 @@ fn without_room(dir: &Path, bytes: u64, more: &[&str]) -> Command {
     command
 }
 
-fn refusal(command: &mut Command) -> String {
+pub(crate) fn refusal(command: &mut Command) -> String {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let status = ended(&mut child);
     let mut text = String::new();

@@ -24,6 +24,7 @@ mod metrics;
 mod people;
 mod reach;
 mod reading;
+mod relay;
 mod search;
 mod secret;
 mod service;

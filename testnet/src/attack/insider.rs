@@ -68,6 +68,8 @@ impl Insider {
             announce: Vec::new(),
             peers: Vec::new(),
             topics,
+            listens_to: None,
+            web: net::Web::default(),
             discovery: net::Discovery::Configured,
             relaying: net::Relaying::Members,
         }

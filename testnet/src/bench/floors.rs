@@ -162,6 +162,8 @@ fn network(secret_key: [u8; 32], peers: Vec<PeerAddress>) -> Settings {
         announce: Vec::new(),
         peers,
         topics: 1,
+        listens_to: None,
+        web: net::Web::default(),
         discovery: Discovery::Configured,
         relaying: net::Relaying::Members,
     }

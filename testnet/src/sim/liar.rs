@@ -352,7 +352,7 @@ impl Liar {
                 by: self.founding(),
             }),
             // Lanes of its own only: docs/decisions say how one that takes others' can harm.
-            7 => Body::NodeAdmitted(NodeAdmitted { lane: self.free_lane(), name: self.text() }),
+            7 => Body::NodeAdmitted(NodeAdmitted::of(self.free_lane(), self.text())),
             8 => Body::RoomCreated(RoomCreated {
                 room: if self.dice.chance(50) { room } else { RoomId(self.sixteen()) },
                 name: self.text(),

@@ -20,11 +20,12 @@ pub(crate) enum Kind {
     DialOut,
     Ipv6Only,
     SmallPackets,
+    Only443,
     Moving,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 10] = [
+    pub(crate) const ALL: [Kind; 11] = [
         Kind::FullCone,
         Kind::AddressRestricted,
         Kind::PortRestricted,
@@ -34,6 +35,7 @@ impl Kind {
         Kind::DialOut,
         Kind::Ipv6Only,
         Kind::SmallPackets,
+        Kind::Only443,
         Kind::Moving,
     ];
 
@@ -48,6 +50,7 @@ impl Kind {
             Kind::DialOut => "dial-out",
             Kind::Ipv6Only => "ipv6-only",
             Kind::SmallPackets => "small-packets",
+            Kind::Only443 => "only-443",
             Kind::Moving => "moving",
         }
     }
@@ -80,6 +83,10 @@ impl Kind {
             Kind::PortRestricted | Kind::DoubleNat => masquerade("") + &wall(""),
             Kind::Symmetric => masquerade("fully-random") + &wall(""),
             Kind::UdpBlocked => masquerade("") + &wall("meta l4proto udp drop"),
+            Kind::Only443 => {
+                let web = "iifname \"down\" meta l4proto udp drop\n iifname \"down\" tcp dport != 443 drop";
+                masquerade("") + &wall(web)
+            }
             Kind::DialOut => wall(""),
             Kind::Ipv6Only | Kind::SmallPackets | Kind::Moving => String::new(),
         }
@@ -127,7 +134,7 @@ impl Internet {
         let mut it = Internet::new("");
         let middle = it.space("middle")?;
         it.forward(&middle)?;
-        for (nth, name) in (1..).zip(crate::PUBLIC) {
+        for (nth, name) in (1..).zip(crate::PUBLIC.into_iter().chain([crate::GATE])) {
             let space = it.space(name)?;
             it.wire(&middle, &space, nth, "up")?;
         }
@@ -237,7 +244,8 @@ impl Internet {
             | Kind::AddressRestricted
             | Kind::PortRestricted
             | Kind::Symmetric
-            | Kind::UdpBlocked => {
+            | Kind::UdpBlocked
+            | Kind::Only443 => {
                 let router = self.router(middle, nth, kind)?;
                 self.behind(&router, &home, "192.168.7.1", &format!("{INSIDE}/24"))
             }

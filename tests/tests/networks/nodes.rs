@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
-    os::unix::net::UnixStream,
+    os::unix::{fs::PermissionsExt as _, net::UnixStream},
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -25,7 +25,13 @@ pub(crate) struct Node {
     dir: TempDir,
     child: Child,
     up: bool,
+    /// It has agents.
+    talks: bool,
 }
+
+/// Signed by nobody whom anybody knows.
+const CERTIFICATE: &[u8] = include_bytes!("../../../bridge/src/webhooks/testdata/cert.pem");
+const KEY: &[u8] = include_bytes!("../../../bridge/src/webhooks/testdata/key.pem");
 
 impl Node {
     /// Public nodes, which have no ticket from elsewhere, are told where to listen.
@@ -40,6 +46,26 @@ impl Node {
         for ticket in tickets {
             command.args(["--join", ticket]);
         }
+        Node::run(command, name, dir, true)
+    }
+
+    /// A relay, which is reached at this address of the web, too.
+    pub(crate) fn start_relay(space: String, name: &str, ticket: &str, at: &str) -> Result<Node> {
+        let dir = tempfile::tempdir()?;
+        let (certificate, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+        fs::write(&certificate, CERTIFICATE)?;
+        fs::write(&key, KEY)?;
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600))?;
+        let binary = testnet::binary::fresh()?;
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &space]).arg(binary).args(["relay", ticket, "--json"]);
+        command.args(["--name", name, "--reached-at", at, "--data-dir"]).arg(dir.path());
+        command.args(["--listen-ws", "0.0.0.0:443", "--tls-cert"]).arg(certificate);
+        command.arg("--tls-key").arg(key);
+        Node::run(command, name, dir, false)
+    }
+
+    fn run(mut command: Command, name: &str, dir: TempDir, talks: bool) -> Result<Node> {
         let log = fs::File::create(dir.path().join("daemon.log"))?;
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
         Ok(Node {
@@ -49,6 +75,7 @@ impl Node {
             dir,
             child,
             up: true,
+            talks,
         })
     }
 
@@ -67,6 +94,10 @@ impl Node {
 
     pub(crate) fn ticket(&self) -> String {
         self.ticket.clone()
+    }
+
+    pub(crate) fn talks(&self) -> bool {
+        self.talks
     }
 
     pub(crate) fn is_up(&self) -> bool {

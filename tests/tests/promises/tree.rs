@@ -71,6 +71,8 @@ const PACKAGES: &[Package] = &[
             "sha2",
             "thiserror",
             "tokio",
+            "tokio-rustls",
+            "tokio-tungstenite",
             "tracing",
             "zeroize",
         ],

@@ -110,6 +110,7 @@ fn mesh(status: &Status, checks: &mut Vec<Check>) {
     } else if up == peers.len() {
         checks.push(Check::ok("peers", format!("all {up} are connected")));
     }
+    relays(status, checks);
     for peer in &peers {
         if let Some(relay) = peer.carried_by(&status.peers) {
             let since = peer.up_for().map_or_else(String::new, |time| format!(" for {time}"));
@@ -153,10 +154,13 @@ fn mesh(status: &Status, checks: &mut Vec<Check>) {
             "its operator has to stop it: it was probably restored from a backup",
         ));
     }
-    rooms(status, up, checks);
+    if !status.relay {
+        let keepers = peers.iter().filter(|peer| peer.connected && !peer.relay).count();
+        rooms(status, keepers, checks);
+    }
 }
 
-fn rooms(status: &Status, up: usize, checks: &mut Vec<Check>) {
+fn rooms(status: &Status, keepers: usize, checks: &mut Vec<Check>) {
     let sum = |of: fn(&Room) -> u64| status.rooms.iter().map(of).sum::<u64>();
     let (behind, unsent) = (sum(|room| room.behind), sum(|room| room.unsent));
     let unnumbered = sum(|room| room.undelivered as u64);
@@ -166,7 +170,7 @@ fn rooms(status: &Status, up: usize, checks: &mut Vec<Check>) {
         let found = format!(
             "{unnumbered} entries without number, {behind} to fetch, {unsent} at no other node"
         );
-        let advice = if up == 0 {
+        let advice = if keepers == 0 {
             "they go on when another node is connected"
         } else {
             "look again: it should shrink"
@@ -177,6 +181,21 @@ fn rooms(status: &Status, up: usize, checks: &mut Vec<Check>) {
     if holes > 0 {
         let advice = "a node that is gone had them alone; if it comes back, so do they";
         checks.push(Check::note("rooms", format!("{holes} numbers without content"), advice));
+    }
+}
+
+/// A relay, and a node that is connected to such alone.
+fn relays(status: &Status, checks: &mut Vec<Check>) {
+    let mut up = status.peers.iter().filter(|peer| peer.connected).peekable();
+    if status.relay {
+        let found = "this node is a relay: it carries links, and has no rooms and no agents";
+        checks.push(Check::ok("relay", found));
+    } else if up.peek().is_some() && up.all(|peer| peer.relay) {
+        let found =
+            "only relays are connected, which keep no rooms: what is said here is here alone";
+        let advice =
+            "wait for another node, or see with `clawmeshd members` which one should be there";
+        checks.push(Check::note("peers", found, advice));
     }
 }
 

@@ -111,6 +111,12 @@ impl Tls {
         Ok(Tls { acceptor: TlsAcceptor::from(Arc::new(config)), chain: chain.into() })
     }
 
+    /// For others that serve with it.
+    #[must_use]
+    pub fn acceptor(&self) -> TlsAcceptor {
+        self.acceptor.clone()
+    }
+
     /// As its dates say, so long after 1970.
     #[must_use]
     pub fn validity(&self, now: Duration) -> Validity {

@@ -48,6 +48,7 @@ fn status(name: &str, peers: Vec<Peer>, rooms: Vec<Room>) -> Box<Status> {
         node_id: "a".repeat(64),
         name: name.into(),
         mesh_id: "m".into(),
+        relay: false,
         agents: 2,
         agents_mesh: 5,
         hosted: 0,

@@ -36,6 +36,15 @@ pub enum Unwritten {
     Depends,
 }
 
+/// Whether a node that is a relay does a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnRelay {
+    /// It only asks, or is about members, keys that go, or the node itself.
+    Done,
+    /// It is for nodes that have rooms, records or agents.
+    Refused,
+}
+
 /// The thing that a command names and that other nodes may know of though this one does not: then peers are
 /// asked before this node says no (`docs/decisions/barrier.md`).
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +133,8 @@ pub struct Traits<'c> {
     pub while_stopping: WhileStopping,
     /// Whether it can be answered while the disk is full.
     pub unwritten: Unwritten,
+    /// Whether a relay does it, which has no rooms but the directory, no records and no agents.
+    pub on_relay: OnRelay,
     /// The thing that others may know of.
     pub names: Names<'c>,
     /// Bytes that the client chose: how much memory the command takes while it waits, beyond its own size.
@@ -136,6 +147,7 @@ impl<'c> Traits<'c> {
             name,
             while_stopping: WhileStopping::Refused,
             unwritten: Unwritten::Refused,
+            on_relay: OnRelay::Refused,
             names: Names::Nothing,
             bytes: 0,
         }
@@ -151,7 +163,11 @@ impl<'c> Traits<'c> {
 
     /// It only asks.
     const fn asks(self) -> Traits<'c> {
-        self.unwritten(Unwritten::Answered)
+        self.unwritten(Unwritten::Answered).on_relay()
+    }
+
+    const fn on_relay(self) -> Traits<'c> {
+        Traits { on_relay: OnRelay::Done, ..self }
     }
 
     const fn names(self, names: Names<'c>) -> Traits<'c> {
@@ -306,7 +322,7 @@ impl Command {
             }
             Command::MintKey(_) => Traits::of("mint_key"),
             Command::SignUp(_) => Traits::of("sign_up"),
-            Command::RevokeKey { .. } => Traits::of("revoke_key"),
+            Command::RevokeKey { .. } => Traits::of("revoke_key").on_relay(),
             Command::ReplaceKey(_) => Traits::of("replace_key"),
             Command::SignAnew(_) => Traits::of("sign_anew"),
             Command::ListKeys => Traits::of("list_keys").asks(),
@@ -371,7 +387,7 @@ impl Command {
             Command::CheckAgent { .. } => Traits::of("check_agent").asks(),
             Command::Keep { name, value } => {
                 let value = value.as_ref().map_or(0, |value| value.0.len());
-                Traits::of("keep").bytes(name.len() + value)
+                Traits::of("keep").on_relay().bytes(name.len() + value)
             }
             Command::Roam { entries, .. } => {
                 Traits::of("roam").bytes(entries.len() * size_of::<LocalRef>())
@@ -380,10 +396,10 @@ impl Command {
             Command::Attendance => Traits::of("attendance").asks(),
             Command::Behind => Traits::of("behind").asks().stopping(),
             Command::Members => Traits::of("members").asks(),
-            Command::Part { .. } => Traits::of("part"),
-            Command::RotateSecret { .. } => Traits::of("rotate_secret"),
-            Command::LeaveMesh { .. } => Traits::of("leave_mesh"),
-            Command::Stop => Traits::of("stop").stopping(),
+            Command::Part { .. } => Traits::of("part").on_relay(),
+            Command::RotateSecret { .. } => Traits::of("rotate_secret").on_relay(),
+            Command::LeaveMesh { .. } => Traits::of("leave_mesh").on_relay(),
+            Command::Stop => Traits::of("stop").stopping().on_relay(),
         }
     }
 }

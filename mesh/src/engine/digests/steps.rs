@@ -76,6 +76,21 @@ impl Steps {
         self.nodes.insert(node, Last { through: from, even: even.or(last) });
     }
 
+    /// A beacon of a relay, which has the directory alone: it has all of it, or not.
+    pub(super) fn on_beacon_of_relay(
+        &mut self,
+        now: Duration,
+        (node, through): (NodeId, NodeId),
+        is_even: bool,
+    ) {
+        if self.nodes.len() >= NODES_MAX && !self.nodes.contains_key(&node) {
+            return;
+        }
+        let last = self.nodes.get(&node).and_then(|last| last.even);
+        let even = if is_even { Some((now, self.said)) } else { last };
+        self.nodes.insert(node, Last { through, even });
+    }
+
     /// The peer that has passed its last beacon on, if it did not come from itself.
     pub(crate) fn through(&self, node: NodeId) -> Option<NodeId> {
         self.nodes.get(&node).map(|last| last.through).filter(|through| *through != node)

@@ -187,6 +187,9 @@ impl Known {
     /// A peer speaks of a room that is not known here: as soon as it is, that peer is asked.
     pub(crate) fn note_unknown(&mut self, room: RoomId, from: NodeId) {
         const UNKNOWN_ROOMS_MAX: usize = 1_024;
+        if self.cx.is_relay() {
+            return;
+        }
         if self.unknown.len() >= UNKNOWN_ROOMS_MAX && !self.unknown.contains_key(&room) {
             // Rooms that will never be known here must not stay in the way of those that will.
             self.unknown.pop_first();
@@ -301,7 +304,7 @@ impl Known {
             Some(followers) => nodes.extend(followers),
             None => nodes.extend(self.cx.lanes.keys()),
         }
-        nodes.retain(|node| !self.cx.parted.has(*node));
+        nodes.retain(|node| !self.cx.parted.has(*node) && !self.cx.relays.contains(node));
         nodes
     }
 

@@ -24,7 +24,7 @@ impl Records {
     /// A peer is there. One of the two begins.
     pub(crate) fn on_peer_up(&mut self, known: &mut Known, peer: NodeId) {
         self.contents.on_peer_up(known);
-        if known.cx.me < peer {
+        if known.cx.me < peer && shares(known, peer, Space::Mesh) {
             self.tell_roots(known, peer, Space::Mesh);
         }
     }
@@ -40,7 +40,8 @@ impl Records {
     /// A beacon says whether a peer has the same records.
     pub(crate) fn on_beacon(&mut self, known: &mut Known, from: NodeId, beacon: &Beacon) {
         // Only a peer that is connected can be compared with; of others the digest is hearsay.
-        if beacon.node == from && known.cx.up.contains(&from) {
+        let is_near = beacon.node == from && known.cx.up.contains(&from);
+        if is_near && shares(known, from, Space::Mesh) {
             self.on_digest(known, from, Space::Mesh, beacon.records);
         }
     }

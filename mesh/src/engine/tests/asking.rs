@@ -602,7 +602,7 @@ fn a_late_entry_of_a_node_that_does_not_hear_the_sequencer_is_numbered_though_ot
     let (mut node, caller) = beside_founder();
     let (mut liar, mut other) = (Liar::new(FOUNDER), Liar::new(5));
     let (lane, directory) = (2_000, RoomId::directory(node.secret.mesh_id()));
-    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
     node.hear(&log_of(&node, directory, 5, &[admitted]));
     let call = node.begin_say(&caller);
     let mine = node.engine.known.rooms[&node.lobby()].replica.mine;

@@ -46,7 +46,17 @@ fn carried(world: &World, of: usize) -> Vec<Vec<u8>> {
 
 #[test]
 fn what_one_writes_in_a_direct_room_reaches_the_other_by_a_third_alone() {
-    let (mut two, room) = Two::talking();
+    go_by_the_third(Two::talking());
+}
+
+#[test]
+fn a_relay_that_is_told_to_carries_as_others_do() {
+    let third = Node::with(3, |config| config.relay = true);
+    let world = World::of(vec![Node::new(1), Node::new(2), third], 2);
+    go_by_the_third(Two::within(world).talk());
+}
+
+fn go_by_the_third((mut two, room): (Two, RoomId)) {
     let (ann, bob) = (two.ann.clone(), two.bob.clone());
     two.says(ANN, &ann, room, "together");
     two.world.pass(STEP * 40);

@@ -133,7 +133,8 @@ fn beside(lanes: &[(u8, u32)], is_forked: bool) -> Node {
     let mut node = Node::new(1);
     let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
     for (seed, lane) in lanes {
-        let admitted = Body::NodeAdmitted(NodeAdmitted { lane: *lane, name: String::new() });
+        let admitted =
+            Body::NodeAdmitted(NodeAdmitted { lane: *lane, name: String::new(), relay: None });
         let run = begins(&node, *seed, (directory, 1, &admitted));
         node.hear(&run);
     }
@@ -354,7 +355,7 @@ fn an_era_of_whoever_forked_holds_up_none_that_follow_it() {
     let mut sides = [Liar::new(6), Liar::new(6)];
     let mut other = Liar::new(7);
     for (seed, lane) in [(6, 1_000), (7, 2_000)] {
-        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
         node.hear(&begins(&node, seed, (directory, 1, &admitted)));
     }
     let said = super::pending::run(&node, 5, (1, 1)).run().clone();
@@ -565,7 +566,8 @@ fn a_claim_that_came_before_its_lane_is_taken_with_it() {
         0,
         "whose lane is it?"
     );
-    let admitted = Body::NodeAdmitted(NodeAdmitted { lane: 2_000, name: String::new() });
+    let admitted =
+        Body::NodeAdmitted(NodeAdmitted { lane: 2_000, name: String::new(), relay: None });
     let admitted = begins(&node, 6, (directory, 1, &admitted));
     node.hear(&admitted);
     assert_eq!(node.engine.known.rooms[&lobby].replica.logs.head_of(run.log), 1);

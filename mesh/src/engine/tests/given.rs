@@ -119,7 +119,7 @@ fn who_hands_over_what_is_not_its_to_give_or_gets_it_wrong_hands_over_nothing() 
 fn a_claim_waits_for_the_numbers_that_its_cut_names() {
     let (mut node, mut liar) = beside_liar();
     let lane = 2_000;
-    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
     let run = log_of(&node, RoomId::directory(node.secret.mesh_id()), 6, &[admitted]);
     node.hear(&run);
     let era = Era::new(1, lane).expect("an era");
@@ -141,7 +141,8 @@ fn a_claim_waits_for_the_numbers_that_its_cut_names() {
 fn who_gives_numbers_for_another_is_named_when_nothing_has_shown_that_it_may() {
     let (mut node, _) = beside_liar();
     let directory = RoomId::directory(node.secret.mesh_id());
-    let admitted = |lane| Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+    let admitted =
+        |lane| Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
     for (seed, lane) in [(6, 2_000), (7, 2_001)] {
         node.hear(&log_of(&node, directory, seed, &[admitted(lane)]));
     }
@@ -186,7 +187,7 @@ fn an_author_may_refer_to_numbers_that_it_gave_in_the_same_run() {
     // Numbers that are void do not get an era anywhere, whatever a cut says.
     for (first, reached) in [(1, 5), (100, 0)] {
         let mut node = Node::new(2);
-        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
         let entered = log_of(&node, RoomId::directory(node.secret.mesh_id()), 6, &[admitted]);
         let said = run(&node, 5, (1, 5)).run().clone();
         node.hear(&entered);
@@ -224,7 +225,7 @@ fn claims_that_no_honest_node_makes_open_nothing() {
     for (claimed, after, cut) in claims {
         let good = (claimed, cut.first().map(|it| it.era)) == (era, Some(Era::HOME));
         let mut node = Node::new(2);
-        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
         let run = log_of(&node, RoomId::directory(node.secret.mesh_id()), 6, &[admitted]);
         node.hear(&run);
         // Its own eras may be named in its cut, so that the run is taken.
@@ -241,7 +242,7 @@ fn of_two_nodes_in_one_lane_the_second_that_claims_an_era_is_named() {
     let lane = 2_000;
     let era = Era::new(1, lane).expect("an era");
     for seed in [5, 6] {
-        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
         let run = log_of(&node, RoomId::directory(node.secret.mesh_id()), seed, &[admitted]);
         node.hear(&run);
     }
@@ -349,7 +350,7 @@ fn a_room_without_a_name_is_given_one_when_another_era_has_numbered_it() {
         let (_, run) = liar.write_in(node, directory, &body);
         node.hear(&run);
     };
-    write(&mut node, Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() }));
+    write(&mut node, Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None }));
     write(&mut node, Body::RoomCreated(public_room(room, "plan")));
     assert_eq!(names(&mut node), ["lobby", "plan"], "the name was taken");
     write(

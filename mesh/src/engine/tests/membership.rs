@@ -502,7 +502,8 @@ fn a_parting_names_rooms_that_last_and_how_far_they_are_here() {
     let caller = node.attach("me", false, KEY).expect("free");
     let (lobby, memory) = (node.lobby(), room_for_now(&mut node, &caller));
     let directory = RoomId::directory(node.secret.mesh_id());
-    let admitted = crate::wire::entry::NodeAdmitted { lane: 2_000, name: String::new() };
+    let admitted =
+        crate::wire::entry::NodeAdmitted { lane: 2_000, name: String::new(), relay: None };
     let said = |content| Body::Chat(said(content));
     for run in [
         log_of(&node, directory, 5, &[Body::NodeAdmitted(admitted)]),

@@ -55,7 +55,10 @@ fn pair() -> Group {
 
 impl Two {
     pub(super) fn new() -> Two {
-        let mut world = World::new(3);
+        Two::within(World::new(3))
+    }
+
+    pub(super) fn within(mut world: World) -> Two {
         world.link();
         let mut come = |n: usize, agent: &str, key| {
             let caller = world.come(n, agent, key);
@@ -75,7 +78,11 @@ impl Two {
 
     /// Ann and Bob have a room.
     pub(super) fn talking() -> (Two, RoomId) {
-        let mut two = Two::new();
+        Two::new().talk()
+    }
+
+    pub(super) fn talk(self) -> (Two, RoomId) {
+        let mut two = self;
         let ann = two.ann.clone();
         let room = two.open(0, &ann, "bob").room;
         two.world.pass(STEP * 5);

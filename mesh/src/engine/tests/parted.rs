@@ -30,7 +30,7 @@ fn eras_of_who_has_parted_end_where_its_log_is_cut() {
     let (theirs, next) = (era(1, 1_005), era(2, 1_006));
     for seed in [5, 6] {
         let lane = 1_000 + u32::from(seed);
-        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
         let run = log_of(&node, directory, seed, &[admitted]);
         node.hear(&run);
     }
@@ -86,7 +86,7 @@ fn a_room_of_who_has_parted_goes_on_where_nothing_of_its_log_ever_came() {
         let order = if room_first { [&made, &parting] } else { [&parting, &made] };
         order.into_iter().for_each(|run| node.hear(run));
         let lane = 1_006;
-        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
         node.hear(&log_of(&node, directory, 6, &[admitted]));
         let said = said_in(&node, (room, 0), (5, 1, "x")).run().clone();
         node.hear(&said);
@@ -159,7 +159,7 @@ fn who_asks_for_numbers_that_whoever_has_parted_gave_beyond_its_cut_gets_others(
     let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
     let caller = node.joins("me");
     let lane = 1_006;
-    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
     node.hear(&log_of(&node, directory, 6, &[admitted]));
     let era = Era::new(1, lane).expect("an era");
     let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new(), seen: Vec::new() };
@@ -232,7 +232,7 @@ fn two_rooms_of_one_name(how: &str) -> (Node, RoomId, Vec<Run>) {
     let era = |seed: u8| Era::new(1, lane(seed)).expect("an era");
     let enters = |seed: u8| {
         let lane = lane(seed);
-        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
         let (era, after) = (era(seed), Era::HOME);
         [admitted, Body::EraClaimed(EraClaimed { era, after, cut: Vec::new(), seen: Vec::new() })]
     };
@@ -382,7 +382,7 @@ fn who_got_further_by_numbers_beyond_a_cut_gets_others_all_the_same() {
         node.say(&caller, lobby).expect("it is its own sequencer");
         let own = node.engine.known.cx.lane().expect("it has one");
         let lane = own.checked_sub(1).expect("not the first lane");
-        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
         node.hear(&log_of(&node, directory, 6, &[admitted]));
         if out {
             let parting = expels(&node, 9, 6, &[(directory, 1)]);

@@ -439,7 +439,7 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
             imported: None,
         })
     };
-    let lane = crate::wire::entry::NodeAdmitted { lane: 77, name: "eve".to_owned() };
+    let lane = crate::wire::entry::NodeAdmitted { lane: 77, name: "eve".to_owned(), relay: None };
     let signed = SignedLog { node: author.node_id(), ..node.signed_log() };
     let minted = minted(&signed, PRINTS[6], Tier::High);
     let bodies = [

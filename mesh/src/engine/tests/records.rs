@@ -23,11 +23,11 @@ pub(super) fn signer(key: KeyPrint) -> Option<Arc<KeySecret>> {
     Some(Arc::new(KeySecret::of(&format!("{nth:0>32}"))))
 }
 
-fn names(text: &str) -> ProfileUpdate {
+pub(super) fn names(text: &str) -> ProfileUpdate {
     ProfileUpdate { fields: vec![(Field::Name, Some(text.to_owned()))], cards: None }
 }
 
-fn set(caller: &Caller, update: ProfileUpdate) -> Command {
+pub(super) fn set(caller: &Caller, update: ProfileUpdate) -> Command {
     let (caller, update) = (caller.clone(), Box::new(update));
     Command::SetProfile { signer: signer(caller.key), caller, update }
 }

@@ -36,7 +36,7 @@ impl Roamed {
         }
         // Above this node's own: one claim does not get above it.
         let lane = LANES - 1;
-        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
         let directory = RoomId::directory(node.secret.mesh_id());
         let run = log_of(&node, directory, 6, &[admitted]);
         node.hear(&run);
@@ -337,7 +337,8 @@ impl Healed {
         let eras = [LANES - 2, LANES - 1].map(|lane| Era::new(1, lane).expect("an era"));
         for (seed, era) in [(6, eras[0]), (7, eras[1])] {
             let lane = era.lane().expect("it has one");
-            let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+            let admitted =
+                Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
             let run = log_of(&node, directory, seed, &[admitted]);
             node.hear(&run);
         }

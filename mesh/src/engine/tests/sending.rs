@@ -349,7 +349,7 @@ fn a_room_whose_numbers_are_used_up_takes_nothing_more() {
     let (caller, lobby) = (node.joins("me"), node.lobby());
     let mine = node.engine.known.rooms[&lobby].replica.mine;
     let lane = LANES - 1;
-    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new(), relay: None });
     node.hear(&log_of(&node, RoomId::directory(node.secret.mesh_id()), 6, &[admitted]));
     let [after, era] = [C_MAX - 1, C_MAX].map(|c| Era::new(c, lane).expect("an era"));
     let claim = EraClaimed { era: after, after: Era::HOME, cut: Vec::new(), seen: Vec::new() };

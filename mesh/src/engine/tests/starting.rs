@@ -45,7 +45,8 @@ fn nodes_draw_lanes_that_differ_and_another_one_when_theirs_is_taken() {
     let mut node = Node::new(1);
     let before = lane(&node);
     let seed = (2..50).find(|seed| log(*seed) < log(1)).expect("one of so many");
-    let admitted = Body::NodeAdmitted(NodeAdmitted { lane: before, name: String::new() });
+    let admitted =
+        Body::NodeAdmitted(NodeAdmitted { lane: before, name: String::new(), relay: None });
     let run = log_of(&node, RoomId::directory(node.secret.mesh_id()), seed, &[admitted]);
     node.hear(&run);
     let lanes =
@@ -149,6 +150,6 @@ fn a_node_that_had_a_peer_says_so_after_a_start() {
     assert!(!disk::stored(&node.rows).node.is_some_and(|it| it.had_peer));
     node.give(Input::PeerUp(log(8).author));
     assert!(disk::stored(&node.rows).node.is_some_and(|it| it.had_peer));
-    let admitted = Body::NodeAdmitted(NodeAdmitted { lane: 3, name: "n".to_owned() });
+    let admitted = Body::NodeAdmitted(NodeAdmitted { lane: 3, name: "n".to_owned(), relay: None });
     assert!(!admitted.visible(), "and none of this takes a number");
 }

@@ -76,6 +76,8 @@ pub(super) struct World {
     pub(super) down: BTreeSet<usize>,
     /// Nodes hear each other within a group only; what is said to others is heard when they join.
     pub(super) groups: Vec<usize>,
+    /// Two nodes that do not hear each other, though they are of one group.
+    pub(super) cut: BTreeSet<(usize, usize)>,
     pub(super) held: Vec<(usize, usize, Message<Verified>)>,
     /// What each node told members.
     pub(super) told: Vec<Vec<RoomEvent>>,
@@ -101,16 +103,23 @@ pub(super) struct World {
 impl World {
     /// Each node has one agent, who is in the lobby.
     pub(super) fn new(nodes: u8) -> World {
+        World::of((1..=nodes).map(Node::new).collect(), nodes.into())
+    }
+
+    /// Of these nodes, of which the first ones have an agent.
+    pub(super) fn of(nodes: Vec<Node>, agents: usize) -> World {
+        let count = nodes.len();
         let mut world = World {
-            nodes: (1..=nodes).map(Node::new).collect(),
+            nodes,
             callers: Vec::new(),
             down: BTreeSet::new(),
-            groups: vec![0; nodes.into()],
+            groups: vec![0; count],
+            cut: BTreeSet::new(),
             held: Vec::new(),
-            told: (0..nodes).map(|_| Vec::new()).collect(),
-            tells: (0..nodes).map(|_| Vec::new()).collect(),
+            told: (0..count).map(|_| Vec::new()).collect(),
+            tells: (0..count).map(|_| Vec::new()).collect(),
             stopped: BTreeSet::new(),
-            secrets: (0..nodes).map(|_| Vec::new()).collect(),
+            secrets: (0..count).map(|_| Vec::new()).collect(),
             draws: Vec::new(),
             linked: false,
             said: Vec::new(),
@@ -120,7 +129,7 @@ impl World {
             drawn: 100,
         };
         world.pass(STEP);
-        for n in 0..nodes.into() {
+        for n in 0..agents {
             let caller = world.attach(n);
             world.callers.push(caller);
         }
@@ -225,7 +234,7 @@ impl World {
         }
         let (now, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.held)
             .into_iter()
-            .partition(|(from, to, _)| self.groups[*from] == self.groups[*to]);
+            .partition(|(from, to, _)| self.hears(*to, *from));
         self.held = later;
         let draws = std::mem::take(&mut self.draws);
         let any = !now.is_empty() || !draws.is_empty();
@@ -313,6 +322,20 @@ impl World {
             }
         }
         self.tell(from, to, Message::Contents(sent));
+    }
+
+    fn hears(&self, to: usize, from: usize) -> bool {
+        self.groups[from] == self.groups[to] && !self.cut.contains(&(from.min(to), from.max(to)))
+    }
+
+    /// The link between two nodes is cut.
+    pub(super) fn part(&mut self, one: usize, other: usize) {
+        self.cut.insert((one.min(other), one.max(other)));
+        for (n, peer) in [(one, other), (other, one)] {
+            let peer = self.nodes[peer].engine.known.cx.me;
+            self.nodes[n].give(Input::PeerDown(peer));
+        }
+        self.carry();
     }
 
     /// All nodes are connected to each other.
@@ -412,8 +435,9 @@ impl World {
         };
         let message = Message::Beacon(Signed { value, signature: [0; 64] });
         let from = engine.known.cx.me;
-        for to in (0..self.nodes.len()).filter(|to| *to != n && self.groups[*to] == self.groups[n])
-        {
+        let hear: Vec<usize> =
+            (0..self.nodes.len()).filter(|to| *to != n && self.hears(*to, n)).collect();
+        for to in hear {
             if !self.down.contains(&to) {
                 self.nodes[to].give(Input::Message { from, message: message.clone() });
             }

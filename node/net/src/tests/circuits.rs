@@ -8,14 +8,14 @@ fn hidden(name: u8, relays: &[&Node]) -> Settings {
     Settings { listen: Vec::new(), ..settings(name, &peers) }
 }
 
-fn through(node: &Node, peer: NodeId) -> Option<NodeId> {
+pub(super) fn through(node: &Node, peer: NodeId) -> Option<NodeId> {
     let peers = node.net.peers();
     let peer = peers.iter().find(|it| it.node == Some(peer))?;
     peer.through.filter(|_| peer.connected)
 }
 
 /// Both are up for each other, through a relay, and the relay's id.
-async fn meet(a: &mut Node, b: &mut Node) -> NodeId {
+pub(super) async fn meet(a: &mut Node, b: &mut Node) -> NodeId {
     let (to_a, to_b) = (a.net.node(), b.net.node());
     tokio::join!(a.up(to_b), b.up(to_a));
     let relayed = |it: &Node, peer| through(it, peer).is_some();

@@ -67,10 +67,10 @@ impl Manager {
         }
     }
 
-    pub(super) fn text(self, scope: Scope, program: &str, flags: &[String]) -> Result<String> {
+    pub(super) fn text(self, scope: Scope, program: &str, words: &[String]) -> Result<String> {
         match self {
-            Manager::Systemd => unit::systemd(scope, program, flags),
-            Manager::Launchd => Ok(unit::launchd(program, flags)),
+            Manager::Systemd => unit::systemd(scope, program, words),
+            Manager::Launchd => Ok(unit::launchd(program, words)),
         }
     }
 

@@ -13,9 +13,9 @@ const MACHINE: &str = include_str!("../../../../packaging/clawmeshd.service");
 /// Its line that is another one here.
 const MACHINE_START: &str = "ExecStart=/usr/local/bin/clawmeshd up";
 
-/// A unit of systemd that runs `program up flags`.
-pub(super) fn systemd(scope: Scope, program: &str, flags: &[String]) -> Result<String> {
-    let words = [program, "up"].into_iter().chain(flags.iter().map(String::as_str));
+/// A unit of systemd that runs the program with these words: a command, and its flags.
+pub(super) fn systemd(scope: Scope, program: &str, words: &[String]) -> Result<String> {
+    let words = [program].into_iter().chain(words.iter().map(String::as_str));
     let start = format!("ExecStart={}", words.map(quoted).collect::<Vec<_>>().join(" "));
     let text = match scope {
         Scope::Machine => {
@@ -77,9 +77,9 @@ fn quoted(word: &str) -> String {
 /// The name that launchd knows the service by.
 pub(super) const LABEL: &str = "io.clawmesh.clawmeshd";
 
-/// An agent of launchd that runs `program up flags`. Nobody has tried it on a Mac yet.
-pub(super) fn launchd(program: &str, flags: &[String]) -> String {
-    let words = [program, "up"].into_iter().chain(flags.iter().map(String::as_str));
+/// An agent of launchd that does the same. Nobody has tried it on a Mac yet.
+pub(super) fn launchd(program: &str, words: &[String]) -> String {
+    let words = [program].into_iter().chain(words.iter().map(String::as_str));
     let words: String =
         words.map(|word| format!("    <string>{}</string>\n", escaped(word))).collect();
     format!(
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn flags(words: &[&str]) -> Vec<String> {
-        words.iter().map(|word| (*word).to_owned()).collect()
+        ["up"].iter().chain(words).map(|word| (*word).to_owned()).collect()
     }
 
     #[test]
