@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// See the module. What has changed is of one turn, and no more than its records.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Recorded {
     /// Rooms that clients were told of, by the beginnings of the names of their records.
     of: BTreeMap<Subject, RoomId>,
