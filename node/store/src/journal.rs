@@ -25,7 +25,7 @@ use std::{
 use redb::{BackendError, StorageBackend};
 
 use crate::limits::{
-    JOURNAL_BYTES, JOURNAL_RECORD_BYTES_MAX, JOURNAL_STEP_BYTES, JOURNAL_WRITE_BYTES,
+    JOURNAL_BYTES, JOURNAL_FIRST_BYTES, JOURNAL_RECORD_BYTES_MAX, JOURNAL_WRITE_BYTES,
 };
 
 mod form;
@@ -39,15 +39,15 @@ use form::{BLOCK, BLOCK_BYTES, Blocks, FIRST, Found, Header, Stamp};
 pub(crate) struct Room {
     /// Bytes of the file before the database. Whole blocks.
     pub(crate) whole: u64,
-    /// Bytes of it that are written when the file is made, and with each checkpoint. Whole blocks.
-    pub(crate) step: u64,
+    /// Bytes of it that are made ready when the file is made. Whole blocks.
+    pub(crate) first: u64,
 }
 
 impl Room {
     /// Of a node's file.
-    pub(crate) const FILE: Room = Room { whole: JOURNAL_BYTES, step: JOURNAL_STEP_BYTES };
+    pub(crate) const FILE: Room = Room { whole: JOURNAL_BYTES, first: JOURNAL_FIRST_BYTES };
     /// Of a disk in memory: a few commits.
-    pub(crate) const SMALL: Room = Room { whole: 64 * BLOCK, step: 32 * BLOCK };
+    pub(crate) const SMALL: Room = Room { whole: 64 * BLOCK, first: 32 * BLOCK };
 }
 
 /// Where the database is in the file.
@@ -102,7 +102,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// On a file, which may be empty.
     pub(crate) fn on(file: impl StorageBackend, room: Room) -> Journal {
-        let header = Header { region: room.whole, ready: room.step, generation: 1 };
+        let header = Header { region: room.whole, ready: room.first, generation: 1 };
         let head =
             Head { header, at: FIRST, seq: 1, is_written: false, is_new: false, is_direct: false };
         Journal {
@@ -269,10 +269,11 @@ impl Journal {
         if self.file.len()? < len { self.file.set_len(len) } else { Ok(()) }
     }
 
-    /// More of the region is made ready. Where that fails the journal stays as it is.
+    /// More of the region is made ready: twice as much each time, for a node that says much is not to wait for checkpoints often.
+    /// Where that fails the journal stays as it is.
     fn grow(&self, head: &mut Head) {
         let Header { region, ready, .. } = head.header;
-        let more = (ready + self.room.step).min(region);
+        let more = ready.saturating_mul(2).min(region);
         if more > ready && self.fill(ready, more).is_ok() {
             head.header.ready = more;
         }

@@ -5,8 +5,8 @@ pub const CACHE_BYTES: usize = 32 * 1024 * 1024;
 /// The journal of a node's file. Its pages are in memory until they are in their places, so this bounds that memory, too. As long as
 /// one of a hundred commits has to wait for a checkpoint, people see it.
 pub const JOURNAL_BYTES: u64 = 16 * 1024 * 1024;
-/// Bytes of it that are made ready when the file is made, and with each checkpoint: a node that says little needs no more.
-pub const JOURNAL_STEP_BYTES: u64 = 1024 * 1024;
+/// Bytes of it that are made ready when the file is made; with each checkpoint twice as many, for a node that says little needs no more.
+pub const JOURNAL_FIRST_BYTES: u64 = 1024 * 1024;
 /// A commit of more bytes is written to its places at once: where so much is to be written, a sync more does not count, and writing
 /// it twice does.
 pub const JOURNAL_RECORD_BYTES_MAX: u64 = 384 * 1024;

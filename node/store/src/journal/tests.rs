@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{CrashingBackend, Unsynced};
 
 /// A few commits of a few pages.
-const ROOM: Room = Room { whole: 32 * BLOCK, step: 16 * BLOCK };
+const ROOM: Room = Room { whole: 32 * BLOCK, first: 16 * BLOCK };
 
 /// What a user of the disk does.
 #[derive(Clone, Debug)]

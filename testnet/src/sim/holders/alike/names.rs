@@ -93,7 +93,8 @@ fn nobody_lost_it(world: &mut World, name: u8, order: &[KeyPrint]) -> Result<(),
         if order.first() == Some(&account) {
             cluster.coverage.count(Happening::NameKept);
         } else if order.contains(&account) {
-            if cluster.plan.calm && cluster.plan.gossip {
+            let nothing_fails = cluster.plan.is_undisturbed() && cluster.is_honest();
+            if nothing_fails && cluster.plan.gossip {
                 let what = format!("{account} was told that it has {name}, and lost it: {order:?}");
                 return broken("one name", what);
             }
