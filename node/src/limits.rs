@@ -52,8 +52,9 @@ pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Addresses of peers kept over a restart: several for each node of a large mesh.
 pub const REMEMBERED_MAX: usize = 256;
-/// They are written at most this often.
-pub const REMEMBER_EVERY: Duration = Duration::from_secs(1);
+/// They are written at most this often: soon, for a node that is killed just after its start is to find its peers again, though
+/// their ports and its own are others by then.
+pub const REMEMBER_EVERY: Duration = Duration::from_millis(100);
 /// News of addresses on their way to the file; lost ones come again with the next connection.
 pub const REMEMBER_QUEUE: usize = 256;
 /// Addresses in one ticket: it has to fit a line of a terminal or two.

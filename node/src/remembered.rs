@@ -39,15 +39,20 @@ impl Remembered {
                     }
                     _ = &mut stopped => return,
                 }
+                // At once: a node that is killed soon after its start is to find a peer again.
+                known = write(dir.clone(), known).await;
                 let last = tokio::select! {
                     () = sleep(REMEMBER_EVERY) => false,
                     _ = &mut stopped => true,
                 };
-                while let Ok(address) = learned.try_recv() {
-                    note(&mut known, address);
-                }
-                known = write(dir.clone(), known).await;
                 if last {
+                    let mut is_news = false;
+                    while let Ok(address) = learned.try_recv() {
+                        is_news |= note(&mut known, address);
+                    }
+                    if is_news {
+                        write(dir, known).await;
+                    }
                     return;
                 }
             }

@@ -34,9 +34,13 @@ pub(super) fn claim(
     if accounts.has_ended(account) {
         return Err(refuse(AccountRefused::Ended));
     }
-    // A client that has lost its answer asks again.
-    if let Some((place, numbered)) = accounts.same_claim(account, &claim.labels, me) {
-        return Ok((!numbered).then_some(place));
+    let directory = RoomId::directory(known.cx.mesh);
+    let is_writable = known.rooms.get(&directory).is_some_and(|room| room.is_writable(&known.cx));
+    // A client that has lost its answer asks again. At a node that was expelled since a claim gets no number any more.
+    match accounts.same_claim(account, &claim.labels, me) {
+        Some((_, true)) => return Ok(None),
+        Some((place, false)) if is_writable => return Ok(Some(place)),
+        Some(_) | None => {}
     }
     if !accounts.is_known(account) && accounts.len() >= ACCOUNTS_MAX {
         return Err(full(Whose::Mesh, ACCOUNTS_MAX));
@@ -46,11 +50,10 @@ pub(super) fn claim(
         let too_often = refuse(AccountRefused::TooMuch);
         return Err(if is_full { full(Whose::Node, ACCOUNTS_PER_NODE_MAX) } else { too_often });
     }
-    let directory = RoomId::directory(known.cx.mesh);
-    let room = known.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
-    if !room.is_writable(&known.cx) {
+    if !is_writable {
         return Err(known.not_writable(directory));
     }
+    let room = known.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
     let at = room.append(&mut known.cx, &Body::AccountClaimed(claim)).ok_or(Refused::Closed)?;
     Ok(Some((directory, at)))
 }

@@ -181,11 +181,20 @@ pub(crate) fn ask(arguments: &[&str]) -> Output {
     output
 }
 
-pub(crate) fn until(what: &str, mut is: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, is: impl FnMut() -> bool) {
+    until_asking(what, Duration::from_millis(20), is);
+}
+
+/// As [`until`], where a node counts how often it is asked.
+pub(crate) fn until_at_leisure(what: &str, is: impl FnMut() -> bool) {
+    until_asking(what, Duration::from_millis(100), is);
+}
+
+fn until_asking(what: &str, every: Duration, mut is: impl FnMut() -> bool) {
     let end = Instant::now() + DEADLINE;
     while !is() {
         assert!(Instant::now() < end, "{what}");
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(every);
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     goclaw::{Recorder, agent, come, heard, keyed, mint},
     harness::{Agent, Daemon, temp, until},
+    tokens::invoke,
 };
 
 /// So often is asked for a whole stream: the first pieces may be said before the agent's node knows that somebody waits.
@@ -396,4 +397,41 @@ fn a_key_that_expires_ends_its_connections_and_opens_none() {
     let mut late = Recorder::connect(&node);
     let shown = json!({"token": key, "user_id": "ada"});
     assert_eq!(late.refused("connect", &shown)["code"], "UNAUTHORIZED");
+}
+
+/// Check 27, of an agent without a connection: its host calls tools.
+#[test]
+fn an_agent_whose_host_calls_tools_at_another_node_answers_a_person() {
+    let dirs = [temp(), temp()];
+    let two = Two::at(&dirs);
+    let agents = mint(&two.second, &[]);
+    let tool = |name: &str, arguments: Value| {
+        let body = json!({"tool": name, "args": arguments, "agentId": "kim"});
+        let (status, answer) = invoke(&two.second, &agents, &body);
+        assert_eq!(status, 200, "{name}: {answer}");
+        answer["result"]["details"].clone()
+    };
+    tool("inbox_wait", json!({"timeoutSeconds": 0}));
+    let mut ada = two.ada();
+    until("Kim is known where Ada is", || row_of(&mut ada, "kim").is_some());
+
+    let asked = ada.begin("chat.send", &json!({"agentId": "kim", "message": "how many?"}));
+    let mut item = Value::Null;
+    until("the host has it", || {
+        let mail = tool("inbox_wait", json!({"timeoutSeconds": 5}));
+        item = mail["messages"][0].clone();
+        !item.is_null()
+    });
+    assert_eq!((&item["content"], &item["expectsReply"]), (&json!("how many?"), &json!(true)));
+    let with = item["replyWith"].clone();
+    let answer =
+        json!({"sessionKey": with["sessionKey"], "replyTo": with["replyTo"], "message": "seven"});
+    assert_eq!(with["tool"], "sessions_send", "{item}");
+    assert_eq!(tool("sessions_send", answer)["status"], "accepted");
+    let answered = ada.answer(&asked, "chat.send").unwrap();
+    assert_eq!(
+        (&answered["content"], &answered["status"]),
+        (&json!("seven"), &json!("completed")),
+        "{answered}"
+    );
 }

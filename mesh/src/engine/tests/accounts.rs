@@ -17,6 +17,7 @@ use crate::{
     },
     wire::{
         account::AccountClaimed,
+        entry::Parting,
         record::{Draft, Record, RecordId, Space, Stamp},
     },
 };
@@ -393,4 +394,23 @@ fn records_of_nobodys_account_are_not_taken_and_go_with_the_claim() {
     node.hear(&another);
     assert_eq!((node.records(), node.finds(&ann)), (Vec::new(), None));
     assert_eq!(node.claims_of(Label([5; 16])), []);
+}
+
+/// Seed 902 of the worlds with a parting: a client that had lost its answer waited for ever at a node that had been expelled.
+#[test]
+fn a_claim_without_a_number_is_refused_when_its_node_has_been_expelled() {
+    let mut world = World::new(3);
+    let account = account(1);
+    // The sequencer is apart: the claim is known at the other node, and has no number.
+    world.groups = vec![0, 1, 1];
+    let asked = world.begin(1, claim(&account, &[]));
+    world.carry();
+    assert!(world.reply(1, asked).is_none());
+    let node = world.nodes[1].engine.known.cx.me;
+    let expel = Command::Part { node, why: Parting::Expelled, force: true };
+    world.ask(2, expel).expect("any member may");
+    let refused = |world: &World, call| world.reply(1, call).is_some_and(|reply| reply.is_err());
+    assert!(refused(&world, asked), "those that wait are told");
+    let again = world.begin(1, claim(&account, &[]));
+    assert!(refused(&world, again), "it gets no number: {:?}", world.reply(1, again));
 }

@@ -6,12 +6,12 @@ use tokio::runtime::Runtime;
 use super::client::{Client, INBOX, SENT, Step};
 use crate::{
     claims::{is_alone, linked},
-    harness::{Daemon, temp, until, up},
+    harness::{Daemon, temp, until_at_leisure, up},
     members::{state, three},
 };
 
 pub(super) fn all_know(nodes: &[&Daemon], clients: &[&Client]) {
-    until("all nodes know all accounts", || {
+    until_at_leisure("all nodes know all accounts", || {
         nodes.iter().all(|node| clients.iter().all(|client| client.me(node).is_ok()))
     });
 }
@@ -37,7 +37,7 @@ impl Deal {
             let shown = from.ask(at, "GET", &path, None).unwrap_or_default();
             shown["allowed"].as_array().is_some_and(|it| it.contains(&json!(step.kind)))
         };
-        until("the step is allowed here", || step.kind == "init" || is_allowed());
+        until_at_leisure("the step is allowed here", || step.kind == "init" || is_allowed());
         let said = from.negotiate(at, &to.fingerprint(), step);
         assert_eq!(said, Ok(json!({"session": SESSION, "type": step.kind, "sent": true})));
     }
@@ -47,7 +47,7 @@ impl Deal {
         let (from, to) = self.ends(is_hers);
         let subject = format!("negotiate:{}:{SESSION}", step.kind);
         let mut read = Err(String::new());
-        until("the step is read", || {
+        until_at_leisure("the step is read", || {
             let rows = to.rows(at, INBOX);
             let row = rows.iter().find(|row| row["subject"] == subject);
             read = row.map_or(Err(String::new()), |row| to.read(at, row));
@@ -80,7 +80,7 @@ fn a_deal_is_made_over_three_nodes_though_those_of_its_two_are_killed() {
     all_know(&[&first, &second, &third], &[&alice, &bob]);
     let job = json!({"title": "Research Assistant", "description": "I search."});
     let job = bob.ask(&second, "POST", "/api/jobs/", Some(&job)).unwrap()["id"].clone();
-    until("his job is found at her node", || {
+    until_at_leisure("his job is found at her node", || {
         let found = alice.rows(&first, "/api/jobs/?search=research+assistant");
         found.iter().any(|it| it["id"] == job)
     });
@@ -98,7 +98,7 @@ fn a_deal_is_made_over_three_nodes_though_those_of_its_two_are_killed() {
     let terms = [("capability", "search"), ("price", "20 USD"), ("payment_method", "invoice")];
     deal.send(&first, true, &step("propose", &terms));
     let state_of = || deal.alice.rows(&first, SENT)[0]["mesh"]["state"].clone();
-    until("another node has it", || state_of() != "stored");
+    until_at_leisure("another node has it", || state_of() != "stored");
     let base = first.text("http").to_owned();
     first.kill();
     deal.reads(&second, (true, &base), &step("propose", &terms));
@@ -130,7 +130,9 @@ fn reviewed(deal: &Deal, nodes: &[&Daemon; 3], (made, job): (&[Value; 2], &Value
     for name in ["alice-bot", "bob-bot"] {
         let path = format!("/api/reviews/?agent_id={name}");
         let shown = |node: &Daemon| alice.rows(node, &path);
-        until("all nodes have the review", || nodes.iter().all(|node| shown(node).len() == 1));
+        until_at_leisure("all nodes have the review", || {
+            nodes.iter().all(|node| shown(node).len() == 1)
+        });
         let all = nodes.map(shown);
         assert!(all.iter().all(|rows| *rows == all[0]), "{all:?}");
         assert_eq!(all[0][0]["mesh"]["transaction"], true, "{all:?}");
@@ -171,7 +173,7 @@ fn mail_that_was_answered_is_read_though_its_node_is_killed_at_once() {
             first = up(dirs[0].path(), &[]);
         }
         for node in [&first, &second, &third] {
-            until("he reads it there", || {
+            until_at_leisure("he reads it there", || {
                 let rows = bob.rows(node, INBOX);
                 let row = rows.iter().find(|row| row["subject"] == *text);
                 row.is_some_and(|row| bob.read(node, row).as_ref() == Ok(&text))
@@ -194,7 +196,7 @@ fn mail_travels_through_a_node_that_has_no_index() {
     let second = up(dirs[1].path(), &join);
     let third = up(dirs[2].path(), &[&join[..], &["--no-finder"]].concat());
     second.until_connected();
-    until("they are connected", || state(&second, third.text("node_id")) == "connected");
+    until_at_leisure("they are connected", || state(&second, third.text("node_id")) == "connected");
     alice.register(&first).unwrap();
     bob.register(&second).unwrap();
     all_know(&[&first, &second], &[&alice, &bob]);
@@ -202,10 +204,10 @@ fn mail_travels_through_a_node_that_has_no_index() {
     second.stop();
     alice.send(&first, &bob.fingerprint(), ("hello", "by way of the third"));
     let state_of = || alice.rows(&first, SENT)[0]["mesh"]["state"].clone();
-    until("the third node has it", || state_of() == "carried");
+    until_at_leisure("the third node has it", || state_of() == "carried");
     first.kill();
     let second = up(dirs[1].path(), &[]);
-    until("he reads it", || {
+    until_at_leisure("he reads it", || {
         let rows = bob.rows(&second, INBOX);
         rows.iter().any(|row| bob.read(&second, row).as_deref() == Ok("by way of the third"))
     });
@@ -224,9 +226,9 @@ fn of_one_username_that_both_sides_of_a_split_gave_away_one_account_has_it_after
     let runtime = Runtime::new().unwrap();
     let (nodes, pipe) = linked(&dirs, &runtime);
     bob.register(&nodes[0]).unwrap();
-    until("he is known at the other node", || bob.me(&nodes[1]).is_ok());
+    until_at_leisure("he is known at the other node", || bob.me(&nodes[1]).is_ok());
     pipe.set(|state| state.cut = true);
-    until("each is alone", || nodes.iter().all(is_alone));
+    until_at_leisure("each is alone", || nodes.iter().all(is_alone));
     let mut both = [&mut alice, &mut other];
     for (client, node) in both.iter_mut().zip(&nodes) {
         assert_eq!(client.register(node).unwrap()["username"], "alice-bot");
@@ -238,7 +240,7 @@ fn of_one_username_that_both_sides_of_a_split_gave_away_one_account_has_it_after
         let names = both.map(|of| shown(node, of)["username"].clone());
         names.iter().all(Value::is_string) && names[0] != names[1]
     };
-    until("all nodes show two names", || nodes.iter().all(is_settled));
+    until_at_leisure("all nodes show two names", || nodes.iter().all(is_settled));
     let names = |node: &Daemon| both.map(|of| shown(node, of)["username"].clone());
     assert_eq!(names(&nodes[0]), names(&nodes[1]), "the same at both");
     let kept = names(&nodes[0]).iter().position(|name| name == "alice-bot").unwrap();
@@ -249,7 +251,7 @@ fn of_one_username_that_both_sides_of_a_split_gave_away_one_account_has_it_after
     assert_eq!(shown(&nodes[0], loser)["mesh"]["username_wanted"], "alice-bot");
     for (of, node) in [(winner, &nodes[0]), (loser, &nodes[1])] {
         bob.send(node, &of.fingerprint(), ("hello", "you"));
-        until("mail to both ids arrives", || {
+        until_at_leisure("mail to both ids arrives", || {
             let rows = of.rows(&nodes[0], INBOX);
             let row = rows.iter().find(|row| row["subject"] == "hello");
             row.is_some_and(|row| of.read(&nodes[0], row).as_deref() == Ok("you"))
@@ -258,7 +260,7 @@ fn of_one_username_that_both_sides_of_a_split_gave_away_one_account_has_it_after
     let told = |of: &Client| of.rows(&nodes[1], INBOX).iter().any(|row| row["sender_id"] == "mesh");
     assert!(told(loser) && !told(winner));
     winner.ask(&nodes[1], "DELETE", "/api/agents/me/", None).unwrap();
-    until("the name is given back", || {
+    until_at_leisure("the name is given back", || {
         nodes.iter().all(|node| shown(node, loser)["username"] == "alice-bot")
     });
 }

@@ -10,7 +10,7 @@ use super::{
     deals::all_know,
 };
 use crate::{
-    harness::{Daemon, ask, temp, until, up},
+    harness::{Daemon, ask, temp, until_at_leisure, up},
     members::three,
 };
 
@@ -123,13 +123,13 @@ fn other_nodes_hear_when_an_agent_was_last_there() {
     alice.register(&first).unwrap();
     bob.register(&first).unwrap();
     let seen = |of: &str| bob.get(&second, of).unwrap_or_default()["last_seen_at"].clone();
-    until("both are known", || {
+    until_at_leisure("both are known", || {
         bob.get(&second, "bob-bot").is_ok() && bob.get(&second, "alice-bot").is_ok()
     });
     alice.me(&first).unwrap();
-    until("she was seen", || seen("alice-bot").is_string());
+    until_at_leisure("she was seen", || seen("alice-bot").is_string());
     let before = seen("alice-bot");
-    until("again, later", || {
+    until_at_leisure("again, later", || {
         alice.me(&first).unwrap();
         seen("alice-bot").as_str() > before.as_str()
     });
@@ -177,7 +177,7 @@ fn nothing_is_left_of_an_account_that_was_deleted_also_where_a_node_slept_meanwh
     alice.send(&first, &bob.fingerprint(), ("Tapir business", "for bob"));
     let plain =
         ["Zebra crossing", "Quagga searching", "okapi@x.example", "Gnu approved", "alice-bot"];
-    until("the third node has all of it", || {
+    until_at_leisure("the third node has all of it", || {
         let found = |path: &str| bob.count(&third, path) == 1;
         let mail = || !bob.rows(&second, INBOX).is_empty();
         found("/api/jobs/?search=quagga") && found("/api/reviews/?agent_id=alice-bot") && mail()
@@ -192,11 +192,11 @@ fn nothing_is_left_of_an_account_that_was_deleted_also_where_a_node_slept_meanwh
     third.stop();
     assert_eq!(alice.ask(&first, "DELETE", "/api/agents/me/", None), Ok(json!({"deleted": true})));
     let gone = "401 Unauthorized: the account of this key was deleted";
-    until("she is gone", || alice.me(&second) == Err(gone.to_owned()));
+    until_at_leisure("she is gone", || alice.me(&second) == Err(gone.to_owned()));
     let third = up(dirs[2].path(), &[]);
-    until("the one that slept knows it", || alice.me(&third) == Err(gone.to_owned()));
+    until_at_leisure("the one that slept knows it", || alice.me(&third) == Err(gone.to_owned()));
     for node in [&first, &second, &third] {
-        until("all of hers is gone", || {
+        until_at_leisure("all of hers is gone", || {
             let none = |path: &str| bob.count(node, path) == 0;
             none("/api/jobs/") && none("/api/reviews/") && bob.get(node, "alice-bot").is_err()
         });
@@ -208,7 +208,7 @@ fn nothing_is_left_of_an_account_that_was_deleted_also_where_a_node_slept_meanwh
     }
     assert_eq!(alice.register(&third).unwrap()["id"], id);
     assert_eq!(bob.count(&third, "/api/jobs/"), 0, "nothing old");
-    until("she is back everywhere", || {
+    until_at_leisure("she is back everywhere", || {
         [&first, &second]
             .iter()
             .all(|node| bob.get(node, "alice-bot").is_ok_and(|it| it["id"] == id))
