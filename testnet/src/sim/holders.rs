@@ -507,9 +507,11 @@ impl Holders {
         holder.registering = None;
         let (id, key) = (holder.id.clone(), holder.key);
         match result {
-            // One that goes on from an earlier copy has forgotten that.
+            // One that goes on from an earlier copy has forgotten that, and of one that is out the word counts nowhere.
             Ok(Outcome::Attached(_))
-                if asked.must_be_refused && !cluster.nodes[node].is_restored() =>
+                if asked.must_be_refused
+                    && !cluster.nodes[node].is_restored()
+                    && !cluster.is_exempt(node) =>
             {
                 broken("keys", format!("node{node} revoked the key, and takes {id} with it"))
             }
