@@ -62,6 +62,8 @@ impl World {
         self.cluster.nodes[node].restore(image);
         self.went_down(node);
         self.start(node).expect("a copy opens");
+        // Its records may be older than those that it had.
+        self.holders.records_are_restored(&self.cluster, node);
     }
 
     // Signs of life.
