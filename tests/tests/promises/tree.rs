@@ -45,7 +45,7 @@ const PACKAGES: &[Package] = &[
         name: "store",
         folder: "node/store",
         edges: &["mesh"],
-        crates: &["minicbor", "redb", "sha2", "thiserror"],
+        crates: &["minicbor", "redb", "sha2", "thiserror", "twox-hash"],
         in_tests: &["tempfile"],
     },
     Package {
@@ -173,7 +173,7 @@ const PACKAGES: &[Package] = &[
             "tracing",
             "zeroize",
         ],
-        in_tests: &["bridge"],
+        in_tests: &["bridge", "tokio"],
     },
     Package {
         name: "clawtank",
