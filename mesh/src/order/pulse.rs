@@ -85,7 +85,8 @@ impl Rhythm {
         self.said = said;
         let due = |every: u64| self.gossiped.is_none_or(|tick| self.tick >= tick + every);
         // Not all nodes at once, though all may have begun at once.
-        let turn = |tick: u64| (tick + node.beginning() % gossiped_every) / gossiped_every;
+        let every = gossiped_every.max(1);
+        let turn = |tick: u64| (tick + node.beginning() % every) / every;
         let is_turn = seldom && self.gossiped.is_none_or(|tick| turn(self.tick) != turn(tick));
         let news = seldom && self.roster != (pulse.boot, pulse.roster);
         let gossiped = due(gossiped_every) || is_turn || news && due(GOSSIPED_WHILE_CALM);
