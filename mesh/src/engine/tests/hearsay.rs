@@ -501,7 +501,7 @@ fn a_life_that_a_liar_forges_ends_with_a_call_and_no_room_waits_for_it() {
 /// No honest node has heard it directly, and so none calls it: what has no signature counts for so long.
 #[test]
 fn a_life_that_nobody_signs_is_not_believed_for_long() {
-    let mut node = Node::with(1, |config| config.linked_max = LINKED);
+    let mut node = Node::with(1, |config| config.linked_max = 1);
     let link = id(1);
     node.give(Input::PeerUp(link));
     node.now.mono += Duration::from_secs(2);
@@ -529,7 +529,7 @@ fn a_life_that_nobody_signs_is_not_believed_for_long() {
 /// A liar runs ahead of a node's beacons, so that what honest nodes tell of it looks old.
 #[test]
 fn nobody_is_said_to_be_further_than_time_allows() {
-    let mut node = Node::with(1, |config| config.linked_max = LINKED);
+    let mut node = Node::with(1, |config| config.linked_max = 1);
     let (link, far) = (id(1), id(2));
     node.give(Input::PeerUp(link));
     node.now.mono += Duration::from_secs(2);
@@ -552,6 +552,24 @@ fn nobody_is_said_to_be_further_than_time_allows() {
     }
     assert!(!tell(&mut node, 1_000));
     assert!(tell(&mut node, 104));
+}
+
+/// Nobody needs it there.
+#[test]
+fn in_a_small_mesh_hearsay_is_not_heeded() {
+    let mut crowd = Crowd::new(LINKED);
+    crowd.link_ring(&(0..LINKED).collect::<Vec<_>>());
+    crowd.pass(SETTLED);
+    assert_eq!(crowd.pulses[1].expect("it beats").spread, Spread::Rarely);
+    crowd.dead.insert(0);
+    let (mut count, mut step) = (0, 0);
+    crowd.pass_looking(PROMISED, |crowd| {
+        step += 1;
+        if step % 3 == 0 {
+            forge(crowd, (3, 1, 0), &mut count);
+        }
+    });
+    assert!(!crowd.lives(1, 0));
 }
 
 #[test]

@@ -83,6 +83,11 @@ impl Liveness {
         self.alive > self.linked_max
     }
 
+    /// Whether hearsay counts: so many nodes there are that not all can be linked, though few may live.
+    fn heeds(&self) -> bool {
+        self.is_large() || self.others.len() >= self.linked_max
+    }
+
     /// All nodes of the mesh, in their order.
     pub(crate) fn roll(&mut self) -> &Roll {
         if self.roll_of != self.others || self.roll.nodes.is_empty() {
@@ -150,6 +155,9 @@ impl Liveness {
             }
             called.last = now;
             return Heeded::Called;
+        }
+        if !self.heeds() {
+            return Heeded::Unsure;
         }
         let after = self.takeover_after.max(ROSTER_LEASE);
         let Some(heard) = self.heard.get_mut(&node) else { return Heeded::Unsure };
