@@ -559,7 +559,7 @@ fn nobody_is_said_to_be_further_than_time_allows() {
 fn in_a_small_mesh_hearsay_is_not_heeded() {
     let mut crowd = Crowd::new(LINKED);
     crowd.link_ring(&(0..LINKED).collect::<Vec<_>>());
-    crowd.pass(SETTLED);
+    crowd.pass(SETTLED * 2);
     assert_eq!(crowd.pulses[1].expect("it beats").spread, Spread::Rarely);
     crowd.dead.insert(0);
     let (mut count, mut step) = (0, 0);
