@@ -78,7 +78,8 @@ pub async fn measure(plan: Plan, lasts: Duration, tell: &mut dyn FnMut(&str)) ->
     let (before, began) = (seconds(&mesh)?, Instant::now());
     sleep(lasts).await;
     let (after, idle_s) = (seconds(&mesh)?, began.elapsed().as_secs_f64());
-    let shares: Vec<f64> = before.iter().zip(after).map(|(a, b)| (b - a) / idle_s * 100.0).collect();
+    let shares: Vec<f64> =
+        before.iter().zip(after).map(|(a, b)| (b - a) / idle_s * 100.0).collect();
     let mut memory = 0;
     for node in &mesh.nodes {
         memory += proc::resident(node.pid().context("a node has ended")?)?;

@@ -23,7 +23,11 @@ pub(super) struct Beacons {
 
 impl Beacons {
     pub(super) fn new(boot: u64) -> Beacons {
-        Beacons { pulse: Pulse { boot, ..Pulse::default() }, spread: Spread::default(), called: Duration::ZERO }
+        Beacons {
+            pulse: Pulse { boot, ..Pulse::default() },
+            spread: Spread::default(),
+            called: Duration::ZERO,
+        }
     }
 
     /// Beacons are gossiped while that tells anybody anything.

@@ -12,8 +12,9 @@ use std::{
 
 use crate::{
     limits::{
-        ALONE_AFTER, HEARD_DIRECTLY_WITHIN, LINKED_MAX, NODES_MAX, RESTLESS_FOR, ROSTER_LEASE, SAID_WHILE_CALM,
-        TAKEOVER_AFTER, TAKEOVER_RANK_STEP, VETO_WAIT, VOTE_AWAY_FOR, VOTE_REUNITE,
+        ALONE_AFTER, HEARD_DIRECTLY_WITHIN, LINKED_MAX, NODES_MAX, RESTLESS_FOR, ROSTER_LEASE,
+        SAID_WHILE_CALM, TAKEOVER_AFTER, TAKEOVER_RANK_STEP, VETO_WAIT, VOTE_AWAY_FOR,
+        VOTE_REUNITE,
     },
     name::id::{LogId, NodeId, RoomId, sha256},
     order::pulse::Spread,
@@ -196,7 +197,8 @@ impl Liveness {
         let was_silent = last.is_some_and(|heard| now >= heard.sign() + self.away_after(heard));
         let back = if was_silent { Some(now) } else { last.and_then(|heard| heard.back) };
         // Hearsay may have been ahead of one that a link has kept.
-        let known = same.filter(|heard| heard.tick >= beacon.tick && now < heard.sign() + ROSTER_LEASE);
+        let known =
+            same.filter(|heard| heard.tick >= beacon.tick && now < heard.sign() + ROSTER_LEASE);
         let (tick, evidence) = known.map_or((beacon.tick, now), |it| (it.tick, it.evidence));
         let (direct, kept) = (false, false);
         let heard =

@@ -354,7 +354,9 @@ fn who_loses_power_is_missed_by_all_in_time_however_late_frames_are() {
         assert!(after + Duration::from_secs(1) >= ROSTER_LEASE, "{after:?}");
         // And it is not made alive again by what was on its way.
         let mut again = 0;
-        crowd.pass_looking(Duration::from_secs(20), |crowd| again += usize::from(crowd.is_known(victim)));
+        crowd.pass_looking(Duration::from_secs(20), |crowd| {
+            again += usize::from(crowd.is_known(victim))
+        });
         assert_eq!(again, 0);
         assert_eq!(crowd.unknown(), []);
     }

@@ -137,9 +137,8 @@ fn better_ones_come_first_if_they_live_and_have_the_room() {
     assert_eq!(live.rank(now, eligible, node(99)), 2);
     assert_eq!(live.rank(now, EVERYBODY, node(gone)), 2);
     let since = now;
-    let later = |time| {
-        live.verdict(now + time, eligible, Gone { node: node(gone), since, anew: false })
-    };
+    let later =
+        |time| live.verdict(now + time, eligible, Gone { node: node(gone), since, anew: false });
     assert_eq!(later(TAKEOVER_RANK_STEP / 2), Verdict::Wait, "it is the second");
     assert_eq!(later(TAKEOVER_RANK_STEP), Verdict::Gone);
 }
@@ -280,15 +279,11 @@ fn nobody_is_asked_about_a_sequencer_that_started_anew() {
     for n in [7, 8] {
         hear(&mut live, LATER, n);
     }
-    let rank = |room| {
-        live.rank(LATER, EligibleNodes { room, only: Some(&only), relays: &NOBODY }, SILENT)
-    };
+    let rank =
+        |room| live.rank(LATER, EligibleNodes { room, only: Some(&only), relays: &NOBODY }, SILENT);
     let room = (0..=255).map(|n| RoomId([n; 16])).find(|room| rank(*room) == 2);
-    let eligible = EligibleNodes {
-        room: room.expect("in one of three"),
-        only: Some(&only),
-        relays: &NOBODY,
-    };
+    let eligible =
+        EligibleNodes { room: room.expect("in one of three"), only: Some(&only), relays: &NOBODY };
     let gone = Gone { anew: true, ..silent(LATER) };
     let verdict = |after, gone| live.verdict(LATER + after, eligible, gone);
     assert_eq!(verdict(TAKEOVER_RANK_STEP, gone), Verdict::Wait, "others come first");
