@@ -281,8 +281,7 @@ impl Crowd {
 
     /// Whether some node that lives takes this one to live.
     fn is_known(&self, node: usize) -> bool {
-        let others = (0..self.nodes.len()).filter(|at| *at != node && !self.dead.contains(at));
-        let mut others = others;
+        let mut others = (0..self.nodes.len()).filter(|at| *at != node && !self.dead.contains(at));
         others.any(|at| self.lives(at, node))
     }
 
