@@ -539,7 +539,7 @@ fn nobody_is_said_to_be_further_than_time_allows() {
     let message = Message::Beacon(Signed { value: beacon(far, 1, 100, 0), signature: [0; 64] });
     node.give(Input::Gossip { from: link, message });
     let heard = node.now.mono;
-    let mut tell = |node: &mut Node, tick| {
+    let tell = |node: &mut Node, tick| {
         let named = vec![Life { name: far.beginning(), boot: 1, tick }];
         let message = Message::Lives { roll: 0, counts: Vec::new(), named };
         node.give(Input::Message { from: link, message });
