@@ -137,6 +137,7 @@ const PACKAGES: &[Package] = &[
             "hmac",
             "hyper",
             "hyper-util",
+            "idna_adapter",
             "jiff",
             "rustls-native-certs",
             "serde",
