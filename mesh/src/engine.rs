@@ -31,6 +31,7 @@ mod exchange;
 mod forks;
 mod given;
 mod handover;
+mod hearsay;
 mod import;
 mod inboxes;
 mod inquiries;
@@ -88,6 +89,7 @@ use crate::{
         forks::Forks,
         given::Given,
         handover::{Handovers, Leaving, Next, Owes},
+        hearsay::Hearsay,
         inboxes::Inboxes,
         inquiries::{Inquiries, Subject},
         known::Known,
@@ -142,6 +144,7 @@ pub struct Engine {
     forks: Forks,
     renewal: Renewal,
     beacons: Beacons,
+    hearsay: Hearsay,
     pruning: Pruning,
     handovers: Handovers,
     unvouched: Unvouched,
@@ -608,6 +611,7 @@ impl Engine {
             self.known.close_own_eras();
         }
         membership::refresh_liveness(&mut self.known);
+        self.hearsay.go_on(&mut self.known);
         self.beacons.refresh_spread(&self.known);
         self.known.rosters.expire(now);
         for expired in self.known.directory.take_expired(self.known.cx.now.wall_ms) {

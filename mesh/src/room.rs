@@ -490,6 +490,7 @@ impl Room {
                 let (now, mine) = (cx.now.mono, self.replica.logs.ix(self.replica.mine));
                 let claims_due = self.folds.ask(now, mine);
                 self.order.ask(cx, &mut self.replica, live, claims_due);
+                self.order.call(cx, &self.replica, live, claims_due);
                 self.claim_if_kept_waiting(cx, false);
             }
             SequencerStatus::Gone(gone) => {

@@ -120,7 +120,7 @@ impl Heart {
         }
     }
 
-    fn say(&self, Beat { beacon, gossiped }: Beat) {
+    fn say(&self, Beat { beacon, gossiped, or_if_waiting }: Beat) {
         let message: Message<Run> = Message::Beacon(Signed::new(self.mesh, &self.identity, beacon));
         let bytes = Bytes::from(message.encode());
         let peers = self.connected.all();
@@ -130,7 +130,7 @@ impl Heart {
         for peer in peers {
             let _ = self.net.send(&peer.0, bytes.clone());
         }
-        if waits || gossiped {
+        if gossiped || waits && or_if_waiting {
             let _ = self.net.publish(ALL_NODES, bytes);
         }
     }

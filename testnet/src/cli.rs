@@ -5,6 +5,7 @@ mod bench;
 mod demo;
 mod kills;
 mod large;
+mod many;
 mod output;
 mod run;
 mod simulate;
@@ -34,6 +35,7 @@ enum Command {
     Growth(bench::Growth),
     Kills(kills::Kills),
     Large(large::Large),
+    Many(many::Many),
     Sim(simulate::Simulate),
     Small(small::Small),
     Run(run::Run),
@@ -65,6 +67,10 @@ fn execute(command: Command, output: &mut Output) -> Result<ExitCode> {
         Command::Run(run) => run.run(output),
         Command::Small(small) => small.run(output),
         Command::Large(large) => large.run(output),
+        Command::Many(many) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.context("cannot start")?.block_on(many.run(output))
+        }
         Command::Bench(bench) => {
             // The load shares its machine with the measured server: one thread.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -9,7 +9,7 @@ use crate::{
         command::RoomView,
         policy::Policies,
     },
-    limits::{ARCHIVE_AFTER, CARRY_BYTES, REQUEST_TTL, RETENTION_MIN, TAKEOVER_AFTER},
+    limits::{ARCHIVE_AFTER, CARRY_BYTES, LINKED_MAX, REQUEST_TTL, RETENTION_MIN, TAKEOVER_AFTER},
     name::{
         id::{KeyPrint, MeshId, NodeId},
         identity::LinkSecret,
@@ -34,6 +34,9 @@ pub struct Config {
     pub relay: bool,
     /// A sequencer counts as gone when not heard for this long.
     pub takeover_after: Duration,
+    /// In a mesh of so many living nodes, this one included, all are linked; in a larger one life is known by hearsay. Simulations
+    /// use fewer.
+    pub linked_max: usize,
     /// For the one thing that is drawn: the node's lane.
     pub seed: u64,
     /// Numbers of an era that are used. `None`: all of them. Simulations use fewer.
@@ -73,6 +76,7 @@ impl Config {
             name: String::new(),
             relay: false,
             takeover_after: TAKEOVER_AFTER,
+            linked_max: LINKED_MAX,
             seed: 0,
             era_capacity: None,
             archive: Vec::new(),

@@ -1,8 +1,11 @@
 //! Beacons: this node says how far it is, time and again; the driver sends them.
 
+use std::time::Duration;
+
 use super::known::Known;
 use crate::{
     api::boundary::Effect,
+    limits::CALL_ANSWERED_FOR,
     name::digest::Digest,
     order::pulse::{Pulse, Spread},
 };
@@ -14,16 +17,30 @@ pub(super) struct Beacons {
     pub(super) pulse: Pulse,
     /// How beacons go from now on.
     spread: Spread,
+    /// Somebody has called this node: until when it answers.
+    called: Duration,
 }
 
 impl Beacons {
     pub(super) fn new(boot: u64) -> Beacons {
-        Beacons { pulse: Pulse { boot, ..Pulse::default() }, spread: Spread::default() }
+        Beacons {
+            pulse: Pulse { boot, ..Pulse::default() },
+            spread: Spread::default(),
+            called: Duration::ZERO,
+        }
     }
 
     /// Beacons are gossiped while that tells anybody anything.
     pub(super) fn refresh_spread(&mut self, known: &Known) {
-        self.spread = known.live.spread(known.cx.now.mono);
+        let now = known.cx.now.mono;
+        let called = now < self.called;
+        self.spread = if called { Spread::EachTime } else { known.live.spread(now) };
+    }
+
+    /// Somebody asks whether this node lives: for a while each beacon is gossiped.
+    pub(super) fn on_called(&mut self, known: &Known) {
+        self.called = known.cx.now.mono + CALL_ANSWERED_FOR;
+        self.refresh_spread(known);
     }
 
     /// Tells the driver if there is something new to say.

@@ -31,6 +31,7 @@ impl Clone for Engine {
             forks: self.forks.clone(),
             renewal: self.renewal.clone(),
             beacons: self.beacons.clone(),
+            hearsay: self.hearsay.clone(),
             pruning: self.pruning.clone(),
             handovers: self.handovers.clone(),
             unvouched: self.unvouched.clone(),

@@ -112,7 +112,8 @@ impl Known {
         let unclean = !node.clean;
         Known {
             cx: Context::new(&config, me, &node, now),
-            live: Liveness::new(me, config.takeover_after, now.mono, unclean),
+            live: Liveness::new(me, config.takeover_after, now.mono, unclean)
+                .linked_up_to(config.linked_max),
             rosters: Rosters::new(me, config.mesh, node.boot),
             directory: Directory::new(Some(config.founder)),
             identity,

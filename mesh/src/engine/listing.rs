@@ -150,7 +150,7 @@ pub(super) fn status(known: &Known, records: RecordStatus) -> Status {
     nodes.sort_unstable();
     nodes.dedup();
     let nodes = nodes.into_iter().filter(|node| *node != known.cx.me).map(|node| {
-        let heard = known.live.last(node).map(|heard| now.saturating_sub(heard.at).as_millis());
+        let heard = known.live.last(node).map(|heard| now.saturating_sub(heard.sign()).as_millis());
         NodeStatus {
             node,
             name: known.directory.nodes.names.get(&node).cloned(),

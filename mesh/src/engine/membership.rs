@@ -198,7 +198,7 @@ pub(super) fn members(known: &Known, about: &BTreeMap<NodeId, About>, steps: &St
         .admitted
         .iter()
         .map(|(node, admission)| {
-            let heard = known.live.last(*node).map(|heard| now.saturating_sub(heard.at));
+            let heard = known.live.last(*node).map(|heard| now.saturating_sub(heard.sign()));
             MemberStatus {
                 node: *node,
                 name: known.directory.nodes.names.get(node).cloned().unwrap_or_default(),
@@ -305,6 +305,7 @@ pub(super) fn on_probe(known: &mut Known, from: NodeId, node: NodeId) {
 /// Nodes that are not heard any more take their agents with them.
 pub(super) fn refresh_liveness(known: &mut Known) {
     let now = known.cx.now.mono;
+    known.live.count_alive(now);
     let heard: BTreeMap<NodeId, bool> = known
         .live
         .heard()

@@ -7,7 +7,8 @@ use super::{
     barrier::{self, Question},
     digests, exchange,
     exchange::{Frontier, Spans},
-    handover,
+    handover, hearsay,
+    hearsay::Told,
     inquiries::Answer,
     membership, private, secret,
 };
@@ -16,7 +17,7 @@ use crate::{
     order::issuing,
     turn::happened::Proof,
     wire::{
-        message::{Beacon, Followed, Message, Notice, Post},
+        message::{Beacon, Followed, Message, Notice, Post, Signed},
         run::Verified,
     },
 };
@@ -88,7 +89,12 @@ impl Engine {
             Message::Follows(theirs) => on_follows(self, from, &theirs),
             Message::Buckets(theirs) => self.digests.on_buckets(known, from, &theirs),
             Message::Digests(theirs) => digests::on_digests(known, from, theirs),
-            Message::Beacon(signed) => self.on_beacon(from, signed.value),
+            Message::Beacon(signed) => self.on_beacon(from, signed, false),
+            Message::Call { node, .. } => self.on_call(node),
+            Message::Lives { roll, counts, named } => {
+                self.hearsay.on_told(known, from, &Told { roll, counts, named });
+            }
+            Message::WantLives(nodes) => hearsay::on_asked(known, from, &nodes),
             Message::Roster(signed) => self.roster_sync.on_roster(known, signed.value),
             Message::WantRoster { node, boot, version, nonce: _ } => {
                 self.roster_sync.on_want_roster(known, from, node, (boot, version));
@@ -160,6 +166,8 @@ impl Engine {
             self.known.cx.faults.stray += 1;
         } else if let Message::WantRoster { node, boot, version, nonce: _ } = message {
             self.roster_sync.on_asked(&mut self.known, node, (boot, version));
+        } else if let Message::Beacon(signed) = message {
+            self.on_beacon(from, signed, true);
         } else {
             self.on_message(from, message);
         }
@@ -176,16 +184,36 @@ impl Engine {
         exchange::on_have(&mut self.known, &self.forks, from, theirs);
     }
 
-    fn on_beacon(&mut self, from: NodeId, beacon: Beacon) {
-        let now = self.known.cx.now.mono;
+    /// Somebody asks whether a node lives.
+    fn on_call(&mut self, node: NodeId) {
+        if node == self.known.cx.me {
+            self.beacons.on_called(&self.known);
+        } else {
+            self.known.live.note_called(self.known.cx.now.mono, node);
+        }
+    }
+
+    /// `gossiped`: it is on its way from its node, whoever passes it on.
+    fn on_beacon(&mut self, from: NodeId, signed: Signed<Beacon>, gossiped: bool) {
+        let (now, beacon) = (self.known.cx.now.mono, signed.value);
         if beacon.node == self.known.cx.me || self.known.cx.parted.has(beacon.node) {
             return;
         }
         if beacon.node == from {
             self.known.live.hear_directly(now, from, beacon.tick);
         }
-        if !self.known.live.hear(now, beacon) {
+        let is_news = self.known.live.hear(now, beacon);
+        if gossiped || beacon.node != from {
+            // A peer's own came over its connection, and nobody has looked at the signature.
+            self.known.live.keep_signed(signed);
+        }
+        if !is_news {
             return;
+        }
+        if beacon.node == from {
+            self.known.live.heard_directly(from);
+        } else if !gossiped {
+            self.known.live.heard_of(beacon.node);
         }
         self.known.rosters.set_alive(now, beacon.node, true);
         let version = self.known.rosters.version(beacon.node);

@@ -25,6 +25,7 @@ mod given;
 mod gossip;
 mod guests;
 mod handover;
+mod hearsay;
 mod idle;
 mod import;
 mod inboxes;

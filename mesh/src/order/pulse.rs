@@ -37,6 +37,9 @@ pub enum Spread {
     /// And so it is for each of them, as far as their beacons show: a node that misses one sends its own
     /// each time.
     Rarely,
+    /// More nodes live than are linked: that this one does, its links tell on. One of so many beacons, and one with each new
+    /// roster.
+    Seldom(u64),
 }
 
 /// Which beacons one start of a node sends: it is asked every [`crate::limits::BEACON_EVERY`].
@@ -45,8 +48,9 @@ pub struct Rhythm {
     tick: u64,
     /// The last one, by either path.
     said: Option<Pulse>,
-    /// When it was gossiped last.
+    /// When it was gossiped last, and with which roster.
     gossiped: Option<u64>,
+    roster: (u64, u64),
 }
 
 /// A beacon that is due. It goes to each connected peer directly.
@@ -56,6 +60,8 @@ pub struct Beat {
     pub beacon: Beacon,
     /// And it is gossiped.
     pub gossiped: bool,
+    /// It is even if not, while something waits for a peer: gossip takes another way.
+    pub or_if_waiting: bool,
 }
 
 impl Rhythm {
@@ -68,20 +74,29 @@ impl Rhythm {
             Spread::EachTime => 1,
             Spread::NowAndThen => GOSSIPED_WHILE_CALM,
             Spread::Rarely => GOSSIPED_WHILE_STILL,
+            Spread::Seldom(every) => every,
         };
+        let seldom = matches!(pulse.spread, Spread::Seldom(_));
         let calm = pulse.spread != Spread::EachTime;
         let said = Some(Pulse { spread: Spread::default(), ..pulse });
         if calm && self.said == said && !self.tick.is_multiple_of(SAID_WHILE_CALM) {
             return None;
         }
         self.said = said;
-        let gossiped = self.gossiped.is_none_or(|tick| self.tick >= tick + gossiped_every);
+        let due = |every: u64| self.gossiped.is_none_or(|tick| self.tick >= tick + every);
+        // Not all nodes at once, though all may have begun at once.
+        let every = gossiped_every.max(1);
+        let turn = |tick: u64| (tick + node.beginning() % every) / every;
+        let is_turn = seldom && self.gossiped.is_none_or(|tick| turn(self.tick) != turn(tick));
+        let news = seldom && self.roster != (pulse.boot, pulse.roster);
+        let gossiped = due(gossiped_every) || is_turn || news && due(GOSSIPED_WHILE_CALM);
         if gossiped {
             self.gossiped = Some(self.tick);
+            self.roster = (pulse.boot, pulse.roster);
         }
         let Pulse { boot, roster, digest, records, spread: _ } = pulse;
         let beacon = Beacon { node, boot, tick: self.tick, roster, digest, records, wall_ms };
-        Some(Beat { beacon, gossiped })
+        Some(Beat { beacon, gossiped, or_if_waiting: !seldom })
     }
 }
 

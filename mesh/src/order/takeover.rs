@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     Order,
-    liveness::{Gone, Liveness, Verdict},
+    liveness::{self, Gone, Liveness, Verdict},
 };
 use crate::{
     api::boundary::Alarm,
     limits::{
-        ASK_ENTRIES_MAX, ASK_EVERY_MAX, CLAIM_EVERY, FORLORN_AFTER, NUMBER_WITHIN,
+        ASK_ENTRIES_MAX, ASK_EVERY_MAX, CALL_AFTER, CLAIM_EVERY, FORLORN_AFTER, NUMBER_WITHIN,
         ROAM_ERAS_AHEAD_MAX, VETO_WAIT, WANT_TIMEOUT,
     },
     name::{
@@ -157,6 +157,29 @@ impl Order {
             cx.send(sequencer, Message::Have { room, heads, answer: true });
         } else if unnumbered {
             replica.ask_all(cx);
+        }
+    }
+
+    /// Calls a sequencer that lives by hearsay alone, and does not give a number. An author first, or all would at once.
+    pub(crate) fn call(
+        &self,
+        cx: &mut Context,
+        replica: &Replica,
+        live: &mut Liveness,
+        claims_due: bool,
+    ) {
+        let (now, tip, sequencer) =
+            (cx.now.mono, replica.record.tip, self.numbering.sequencer().author);
+        if !live.is_hearsay(now, sequencer) {
+            return;
+        }
+        let mine = replica.logs.ix(replica.mine);
+        let due = self.numbering.undelivered.iter().any(|(at, entry)| {
+            let patience = if Some(at.log) == mine { CALL_AFTER } else { CALL_AFTER * 2 };
+            entry.needs_number(tip) && now >= entry.since + patience
+        });
+        if (due || claims_due) && live.call(now, sequencer) {
+            liveness::call(cx, sequencer);
         }
     }
 

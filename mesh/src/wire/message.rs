@@ -198,6 +198,20 @@ pub struct Signed<T> {
     pub signature: [u8; 64],
 }
 
+/// How far a node is by its beacons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Life {
+    /// The beginning of its id.
+    #[n(0)]
+    pub name: u64,
+    /// Its start.
+    #[n(1)]
+    pub boot: u64,
+    /// The last tick of it that the sender has heard of.
+    #[n(2)]
+    pub tick: u64,
+}
+
 /// A message between nodes.
 #[derive(Clone, Debug, Encode, Decode)]
 pub enum Message<R = Run> {
@@ -455,6 +469,33 @@ pub enum Message<R = Run> {
     /// The answer.
     #[n(38)]
     Replaced(#[n(0)] SentReplaced),
+    /// To a node that may not live any more: it gossips its beacons for a while.
+    #[n(41)]
+    Call {
+        /// Whose beacons are wanted.
+        #[n(0)]
+        node: NodeId,
+        /// Calls of the same time are one message. Gossip carries nothing twice within a minute.
+        #[n(1)]
+        nonce: u64,
+    },
+    /// To a link, in a mesh in which not all are linked: the sender has news of these nodes.
+    #[n(42)]
+    Lives {
+        /// The digest of the list of all nodes, in the order of their ids.
+        #[n(0)]
+        roll: u64,
+        /// Of each node of the list the count of its beacons, in four bits; 0: no news.
+        #[cbor(n(1), with = "minicbor::bytes")]
+        counts: Vec<u8>,
+        /// The same of single nodes, for one that has asked.
+        #[n(2)]
+        named: Vec<Life>,
+    },
+    /// To a link that has said so: these nodes were not heard of here, or not for long. Answered by their last beacons, and by
+    /// `Lives`. The beginnings of their ids; none: of all, and without beacons.
+    #[n(43)]
+    WantLives(#[n(0)] Vec<u64>),
 }
 
 /// Why a message was refused.
@@ -549,6 +590,9 @@ impl Message<Run> {
                 }
                 Message::Fork(certificate, Box::new(run.verify_by(judge, mesh)?))
             }
+            Message::Call { node, nonce } => Message::Call { node, nonce },
+            Message::Lives { roll, counts, named } => Message::Lives { roll, counts, named },
+            Message::WantLives(nodes) => Message::WantLives(nodes),
             Message::Beacon(beacon) => {
                 let node = beacon.value.node;
                 Message::Beacon(beacon.checked(judge, mesh, node)?)

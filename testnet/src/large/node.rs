@@ -84,6 +84,16 @@ impl Node {
         self.engine = Some(engine);
     }
 
+    /// It loses power: whoever is linked with it hears nothing, and does not learn why.
+    pub(super) fn die(&mut self) {
+        (self.engine, self.pulse) = (None, None);
+        self.inbox.clear();
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.engine.is_some()
+    }
+
     /// When it has something to do by itself.
     pub(super) fn deadline(&self) -> Option<Duration> {
         self.engine.as_ref().map(Engine::deadline)

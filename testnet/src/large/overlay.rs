@@ -149,6 +149,11 @@ mod tests {
 
     #[test]
     fn large_meshes_have_links_to_some_and_small_ones_to_all() {
+        assert_eq!(
+            FULL_MESH_PEERS + 1,
+            mesh::limits::LINKED_MAX,
+            "up to here no hearsay is needed"
+        );
         for (nodes, seed) in [(2, 1), (12, 2), (51, 3), (52, 4), (300, 5)] {
             let mut dice = Dice::new(seed);
             let links = links(nodes, &mut dice);

@@ -9,7 +9,7 @@ use mesh::{
 };
 
 use super::{
-    report::{Known, Size, Talk},
+    report::{Known, Lost, Size, Talk},
     setting::Setting,
     slot::{Slot, slots, time_of},
     tally::Tally,
@@ -31,8 +31,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const ANSWERED: Duration = Duration::from_millis(5);
 /// How long members may take to be seen, and the last messages to be delivered.
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
-/// Messages under way come before the messages of an idle mesh are counted.
-const CALM: Duration = Duration::from_secs(1);
+/// How long it may take until a node that is gone is missed.
+const LOST_WITHIN: Duration = Duration::from_secs(10);
+/// Messages under way come before the messages of an idle mesh are counted, and nodes find out that nothing happens.
+const CALM: Duration = Duration::from_secs(5);
 
 /// Plays a mesh and counts.
 ///
@@ -67,6 +69,8 @@ pub fn measure(setting: &Setting, tell: &mut dyn FnMut(&str)) -> Result<Size> {
     let mut said = Vec::new();
     let talk = count(&mut world, |world| said = talk(world, &speakers, setting.lasts));
     let talk = talked(&world, &said, talk);
+    tell(&format!("{nodes} nodes: a node with an agent loses power, and then the sequencer"));
+    let lost = lose(&mut world, speakers);
     Ok(Size {
         nodes,
         links: link_ends as f64 / nodes as f64,
@@ -77,6 +81,7 @@ pub fn measure(setting: &Setting, tell: &mut dyn FnMut(&str)) -> Result<Size> {
         busiest_link,
         seconds: setting.lasts.as_secs_f64(),
         talk,
+        lost,
         alarms: world.alarms,
         memory: memory as f64 / nodes as f64,
         took: began.elapsed(),
@@ -164,21 +169,8 @@ fn talk(world: &mut World, speakers: &[(usize, Caller)], lasts: Duration) -> Vec
     for nth in 0..many {
         let jitter = world.dice.within(0, every - 1);
         world.run_until(began + nth * every + jitter);
-        let (node, caller) = world.dice.pick(speakers).clone();
-        let say = Say {
-            room: world.lobby,
-            speech: Speech::Chat,
-            content: format!("{nth:>CONTENT_BYTES$}"),
-            encryption: Encryption::None,
-            durable: None,
-            conversing: None,
-            reply_to: None,
-            mentions: Vec::new(),
-            metadata: None,
-            dedup: None,
-        };
-        let call = world.ask(node, Command::Say { caller, say });
-        said.push(Said { node, call, at: world.now });
+        let speaker = world.dice.pick(speakers).clone();
+        said.push(say_one(world, &speaker, nth));
     }
     world.run_until(began + many * every);
     let late = world.now + slots(SEEN_WITHIN);
@@ -187,6 +179,49 @@ fn talk(world: &mut World, speakers: &[(usize, Caller)], lasts: Duration) -> Vec
         world.go_on(LOOK_EVERY);
     }
     said
+}
+
+fn say_one(world: &mut World, speaker: &(usize, Caller), nth: Slot) -> Said {
+    let (node, caller) = speaker.clone();
+    let say = Say {
+        room: world.lobby,
+        speech: Speech::Chat,
+        content: format!("{nth:>CONTENT_BYTES$}"),
+        encryption: Encryption::None,
+        durable: None,
+        conversing: None,
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
+    };
+    let call = world.ask(node, Command::Say { caller, say });
+    Said { node, call, at: world.now }
+}
+
+/// A node with an agent loses power, and then the sequencer of the lobby: how long it takes until all others have seen the agent
+/// leave, and until another node's message has a number, and a message that is said at once after that.
+fn lose(world: &mut World, mut speakers: Vec<(usize, Caller)>) -> Lost {
+    let mut lost = Lost::default();
+    if speakers.len() < 2 {
+        return lost;
+    }
+    let Some((node, _)) = speakers.pop() else { return lost };
+    let others = (world.nodes.len() - 1) as u64;
+    world.nodes[node].die();
+    let died = world.now;
+    let left = count(world, |world| world.go_on(LOST_WITHIN)).left;
+    lost.seen = (left, others);
+    lost.gone = time_of(world.last_left.saturating_sub(died));
+    // The founder gives the lobby's numbers.
+    world.nodes[0].die();
+    let died = world.now;
+    let said = say_one(world, &speakers[0], 1_000_000);
+    world.go_on(LOST_WITHIN);
+    if let Some((answered, Answer::Said(_))) = world.answers.get(&said.call) {
+        lost.numbered = Some(time_of(answered - died));
+    }
+    lost
 }
 
 /// How the messages fared, at their speakers and at the others.

@@ -38,6 +38,17 @@ pub struct Talk {
     pub(super) tally: Tally,
 }
 
+/// Nodes that lose power: their links stay, and say nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lost {
+    /// Nodes that have seen the agent of one leave, of so many.
+    pub seen: (u64, u64),
+    /// How long after it the last of them did.
+    pub gone: Duration,
+    /// How long a message waited for its number that was said when the sequencer was lost. `None`: it had none.
+    pub numbered: Option<Duration>,
+}
+
 /// The results of a mesh of one size.
 #[derive(Clone, Debug)]
 pub struct Size {
@@ -51,6 +62,8 @@ pub struct Size {
     pub seated: Known,
     /// The talk.
     pub talk: Talk,
+    /// Nodes that are lost.
+    pub lost: Lost,
     /// Resident memory of this process for each node, once they know each other. Bytes.
     pub memory: f64,
     /// How long it took to play, by the clock on the wall.
@@ -112,6 +125,7 @@ impl Size {
         let mut rows = self.rows_at_first();
         rows.extend(self.rows_when_idle());
         rows.extend(self.rows_of_talk());
+        rows.extend(self.rows_of_losses());
         rows.extend([
             ("memory of a node's engine", "memory_mib", mib(self.memory)),
             ("this run took", "took_s", Shown::Number(self.took.as_secs_f64(), 1, " s")),
@@ -192,6 +206,20 @@ impl Size {
             ("eras opened", "eras", Shown::Number(self.alarms.eras as f64, 0, "")),
             ("numbers left as holes", "holes", Shown::Number(self.alarms.holes as f64, 0, "")),
             ("other alarms", "alarms", Shown::Number(self.alarms.others as f64, 0, "")),
+        ]
+    }
+
+    fn rows_of_losses(&self) -> Vec<Row> {
+        let left = (self.idle.left + self.talk.tally.left) as f64;
+        let seconds = |time: Duration| Shown::Number(time.as_secs_f64(), 1, " s");
+        let (seen, all) = self.lost.seen;
+        let share = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let numbered = self.lost.numbered.map_or(Shown::Share(0, 1), seconds);
+        vec![
+            ("members taken for gone before", "left_before", Shown::Number(left, 0, "")),
+            ("a node loses power: seen by", "lost_seen", Shown::Share(share(seen), share(all))),
+            ("… after", "lost_after_s", seconds(self.lost.gone)),
+            ("the sequencer does: the next `ok` after", "lost_numbered_s", numbered),
         ]
     }
 

@@ -46,6 +46,8 @@ pub(super) struct Tally {
     /// Copies that were sent of chat messages, of their numbers; bytes of both.
     pub(super) chat: Count,
     pub(super) numbers: Count,
+    /// Members of the lobby that left it, as each node saw.
+    pub(super) left: u64,
     /// Processor time of engines.
     pub(super) nanoseconds: u64,
     pub(super) turns: u64,

@@ -115,6 +115,8 @@ pub(super) struct World {
     pub(super) alarms: Alarms,
     next_call: u64,
     pub(super) answers: BTreeMap<CallId, (Slot, Answer)>,
+    /// When a node last saw a member leave the lobby.
+    pub(super) last_left: Slot,
     /// Where and when messages of the lobby were delivered.
     pub(super) delivered: BTreeMap<MessageId, Vec<(usize, Slot)>>,
 }
@@ -144,6 +146,7 @@ impl World {
             alarms: Alarms::default(),
             next_call: 0,
             answers: BTreeMap::new(),
+            last_left: 0,
             delivered: BTreeMap::new(),
         };
         world.plan_starts();
@@ -229,6 +232,9 @@ impl World {
             }
             Waiting::Said { .. } | Waiting::Heard { .. } | Waiting::Input(_) => QUEUED,
         };
+        if !self.nodes[node].is_there() {
+            return;
+        }
         self.nodes[node].inbox.push_back(waiting);
         self.wake(node, self.now + wait);
     }
@@ -296,10 +302,14 @@ impl World {
                 self.answers.insert(call, (at, answer(result)));
             }
             Effect::Notify { room, event } => {
-                if let RoomEvent::Message(message) = event
-                    && room == self.lobby
-                {
+                if room != self.lobby {
+                    return;
+                }
+                if let RoomEvent::Message(message) = event {
                     self.delivered.entry(message.message).or_default().push((node, at));
+                } else if let RoomEvent::Left { .. } = event {
+                    self.tally.left += 1;
+                    self.last_left = at;
                 }
             }
             Effect::Pulse(pulse) => self.nodes[node].pulse = Some(pulse),
@@ -317,7 +327,7 @@ impl World {
         let id = self.nodes[node].id;
         let alive = &mut self.nodes[node];
         let Some(pulse) = alive.pulse else { return };
-        let Some(Beat { beacon, gossiped }) = alive.rhythm.beat(id, pulse, 0) else { return };
+        let Some(Beat { beacon, gossiped, .. }) = alive.rhythm.beat(id, pulse, 0) else { return };
         let mesh = self.secret.mesh_id();
         let message = Message::Beacon(Signed::new(mesh, &alive.identity, beacon));
         let spoken = Spoken::new(&message, mesh, ALL_NODES);
@@ -372,6 +382,9 @@ impl World {
 
     /// New gossip is passed on along the gossip mesh of its topic, but not to where it came from.
     fn gossip(&mut self, node: usize, via: usize, hop: usize, spoken: Rc<Spoken>) {
+        if !self.nodes[node].is_there() {
+            return;
+        }
         let is_new = spoken.is_new_to(node);
         self.tally.gossip(&spoken, hop, is_new);
         if !is_new {

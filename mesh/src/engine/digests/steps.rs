@@ -102,7 +102,12 @@ impl Steps {
         let now = known.cx.now.mono;
         let even_ago = last.even.map(|(at, _)| now.saturating_sub(at));
         let lives = known.live.is_alive(now, node);
-        let is_even = lives && even_ago.is_some_and(|ago| ago < EVEN_FOR);
+        // Nodes that are not linked are seldom heard: they are as they were.
+        let silent = match known.live.last(node) {
+            Some(heard) if known.live.is_hearsay(now, node) => now.saturating_sub(heard.at),
+            Some(_) | None => Duration::ZERO,
+        };
+        let is_even = lives && even_ago.is_some_and(|ago| ago < EVEN_FOR + silent);
         let behind = self.said.saturating_sub(last.even.map_or(0, |(_, said)| said));
         Some(Step { is_even, even_ago, behind: if is_even { 0 } else { behind } })
     }

@@ -5,9 +5,9 @@ use crate::limits::{
     ACCOUNT_RECORD_BYTES_MAX, ASK_ENTRIES_MAX, AWAITED_ROOMS_MAX, BARRIER_HEADS_MAX,
     BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS, CARRIED_AT_ONCE_MAX, CONTENTS_ASKED_MAX,
     COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, GROUPS_FOLLOWED_MAX,
-    LOGS_PER_ROOM_MAX, PIECE_BODY_BYTES_MAX, RECEIPT_AGENTS_MAX, RECORD_BUCKETS,
-    RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX, RECORDS_GIVEN_MAX, RECORDS_IN_MESSAGE_MAX, SPANS_MAX,
-    VERSION_BYTES_MAX,
+    LIVES_ASKED_MAX, LOGS_PER_ROOM_MAX, NODES_MAX, PIECE_BODY_BYTES_MAX, RECEIPT_AGENTS_MAX,
+    RECORD_BUCKETS, RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX, RECORDS_GIVEN_MAX,
+    RECORDS_IN_MESSAGE_MAX, SPANS_MAX, VERSION_BYTES_MAX,
 };
 use crate::wire::{
     carry::{Carrying, Parcel},
@@ -153,6 +153,13 @@ impl<R> Message<R> {
                 .asks(FromEngine)
                 .with(spans.len(), ASK_ENTRIES_MAX),
             Message::Probe { .. } => Traits::of("probe", Wants).asks(FromEngine),
+            Message::Call { .. } => Traits::of("call", Life).gossiped(),
+            Message::Lives { counts, named, .. } => {
+                Traits::of("lives", Life).with((counts.len() * 2).max(named.len()), NODES_MAX)
+            }
+            Message::WantLives(nodes) => {
+                Traits::of("want_lives", Wants).asks(FromEngine).with(nodes.len(), LIVES_ASKED_MAX)
+            }
             Message::Sighting { .. } => Traits::of("sighting", Life),
             Message::Offer(posts) => of_posts("offer", posts).asks(FromEngine),
             Message::Accept(posts) => of_posts("accept", posts),

@@ -87,7 +87,7 @@ impl World {
         if self.cluster.nodes[node].paused_until > now {
             return;
         }
-        let Some(Beat { beacon, gossiped }) = self.cluster.nodes[node].beat() else { return };
+        let Some(Beat { beacon, gossiped, .. }) = self.cluster.nodes[node].beat() else { return };
         let mesh = self.cluster.secret.mesh_id();
         let signed = Signed::new(mesh, self.cluster.nodes[node].identity(), beacon);
         // By gossip and to each peer directly, as the daemon does.
