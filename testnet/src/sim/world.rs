@@ -374,10 +374,15 @@ impl World {
                 Effect::HandOver { to, room, spans } => {
                     self.answer(node, to, |reader| carried::hand_over(reader, room, &spans));
                 }
-                Effect::HandOverRecords { to, room, space, collection, keys } => {
+                Effect::HandOverRecords { to, room, space, collection, keys, whole } => {
                     let shelf = Shelf { mesh: self.cluster.secret.mesh_id(), space, collection };
                     self.answer(node, to, |reader| {
-                        carried::hand_over_records(reader, room, (&shelf, &keys))
+                        let keys = (&shelf, keys.as_slice());
+                        if whole {
+                            carried::hand_over_whole(reader, room, keys)
+                        } else {
+                            carried::hand_over_records(reader, room, keys)
+                        }
                     });
                 }
                 Effect::GiveOn { to, at } => {
