@@ -163,12 +163,10 @@ mod tests {
             let mut up: Vec<bool> = LAPTOPS.iter().map(|node| laptops.begin_with(*node)).collect();
             for (at, fault) in plan.faults {
                 for (up, node) in up.iter_mut().zip(LAPTOPS) {
-                    match fault {
-                        Fault::Start(of) | Fault::Calm(of) | Fault::Restart(of) if of == node => {
-                            *up = true
-                        }
-                        Fault::Crash(of) | Fault::Stop(of) if of == node => *up = false,
-                        _ => {}
+                    if let Fault::Start(of) | Fault::Calm(of) | Fault::Restart(of) = fault {
+                        *up |= of == node;
+                    } else if let Fault::Crash(of) | Fault::Stop(of) = fault {
+                        *up &= of != node;
                     }
                 }
                 let both = up.iter().all(|up| *up);
