@@ -233,9 +233,9 @@ impl Driver {
             Effect::HandOver { to, room, spans } => {
                 self.outgoing.answer(to, Question::HandOver(room, spans));
             }
-            Effect::HandOverRecords { to, room, space, collection, keys } => {
+            Effect::HandOverRecords { to, room, space, collection, keys, whole } => {
                 let shelf = Shelf { mesh: self.mesh, space, collection };
-                self.outgoing.answer(to, Question::HandOverRecords(room, shelf, keys));
+                self.outgoing.answer(to, Question::HandOverRecords(room, (shelf, keys), whole));
             }
             Effect::GiveOn { to, at } => self.outgoing.answer(to, Question::Carried(at)),
             Effect::AskCopies { to, room, copies } => self.outgoing.ask_copies(to, room, copies),
