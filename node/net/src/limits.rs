@@ -122,8 +122,13 @@ pub(crate) const CONNECTIONS_PER_PEER_MAX: u32 = 3;
 pub(crate) const PLACES: usize = 2;
 /// Places in all: more than [`PLACES`] only at relays that know nodes which no other of them knows.
 pub(crate) const PLACES_MAX: usize = 4;
-/// Relays of one peer that are remembered: its places, and such as it had before.
-pub(crate) const PEER_RELAYS_MAX: usize = 8;
+/// Relays that one peer names for itself: its places, and some.
+pub(crate) const PEER_RELAYS_MAX: usize = 2 * PLACES_MAX;
+/// Members that are remembered for saying that one peer is reached through them: as many as are
+/// connected.
+pub(crate) const CARRIERS_MAX: usize = FULL_MESH_PEERS;
+/// Relays of one peer of which it is remembered that they have had their turn: all that may be named.
+pub(crate) const TRIED_MAX: usize = CARRIERS_MAX + PEER_RELAYS_MAX;
 /// A place that was refused or lost is not asked for again before this.
 pub(crate) const PLACE_AGAIN: Duration = Duration::from_secs(2);
 /// Places that this node gives to others.
