@@ -177,3 +177,28 @@ async fn whatever_is_no_node_is_hung_up_on_and_honest_ones_are_unharmed() {
     let (here, there) = (client.net.node(), server.net.node());
     tokio::join!(client.up(there), server.up(here));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_is_answered_over_websocket() {
+    for (scheme, tls) in [("ws", None), ("wss", Some(tls()))] {
+        let (mut server, at) = web(1, tls).await;
+        let there: PeerAddress = format!("{scheme}://{at}").parse().unwrap();
+        let there = PeerAddress { node: Some(server.net.node()), ..there };
+        let (guest, invitation) = (Secret::from([9; 32]), Secret::from([77; 32]));
+        let ask = async || ask_admission(&guest, &invitation, std::slice::from_ref(&there)).await;
+        let unknown = ask().await;
+        assert!(matches!(unknown, Err(AdmissionError::Unknown(_))), "{unknown:?}");
+        server.net.invite(vec![([2; 8], invitation.clone())]);
+        server.net.keep_door(Arc::new(Echo));
+        let node = crate::listening::swarm(&settings(9, &[]), keys(), twins(), &here()).unwrap().1;
+        assert_eq!(ask().await.unwrap(), [[2; 8].as_slice(), &node].concat());
+        assert!(server.quiet().await.is_empty(), "the mesh hears nothing of it");
+    }
+    // Where no node is, it is told in the words of TCP.
+    let nobody: PeerAddress = format!("ws://{}", free()).parse().unwrap();
+    let (guest, invitation) = (Secret::from([9; 32]), Secret::from([77; 32]));
+    match ask_admission(&guest, &invitation, &[nobody]).await {
+        Err(AdmissionError::Unreachable(why)) => assert!(why.text.contains("refused"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}
