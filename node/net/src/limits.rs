@@ -148,6 +148,12 @@ pub(crate) const CIRCUIT_LASTS: Duration = Duration::from_secs(30 * 24 * 3600);
 pub(crate) const CIRCUIT_BURST: u32 = 128;
 /// One more after this.
 pub(crate) const CIRCUIT_REFILL: Duration = Duration::from_secs(1);
+/// Bytes of all circuits together that a node carries in a second, unless it is told otherwise: two
+/// thirds of a line of 100 Mbit/s. The rest is for its own links.
+pub const RELAY_BYTES_PER_SECOND: u64 = 8 * 1024 * 1024;
+/// Time without bytes of circuits that is made up for: an alarm of the system is late by a few
+/// milliseconds, and must not make them slower.
+pub(crate) const PACE_BURST: Duration = Duration::from_millis(100);
 /// Until a relay has opened a circuit: its stream to us, and one to the other end.
 pub(crate) const CIRCUIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// First wait before a peer that is reached through a relay is dialled directly again; doubles up to

@@ -72,6 +72,9 @@ pub struct Settings {
     pub discovery: Discovery,
     /// Whom to carry circuits for.
     pub relaying: Relaying,
+    /// Bytes of all circuits together that are carried in a second; 0 is without a bound.
+    /// [`crate::limits::RELAY_BYTES_PER_SECOND`].
+    pub relay_rate: u64,
 }
 
 /// Why the network did not start.

@@ -17,6 +17,7 @@ use crate::*;
 
 mod circuits;
 mod moves;
+mod paces;
 mod troubles;
 mod twins;
 mod web;
@@ -25,7 +26,7 @@ use troubles::{trouble, twins};
 
 /// Generous: several test runs share two cores. Nothing waits for it to pass.
 const DEADLINE: Duration = Duration::from_secs(90);
-/// How long we look before we believe that something does not happen.
+/// How long is looked before something is believed not to happen.
 const QUIET: Duration = Duration::from_millis(700);
 
 /// The topic on which [`gossip_flows`] tries.
@@ -53,6 +54,7 @@ fn settings(name: u8, peers: &[PeerAddress]) -> Settings {
         web: Web::default(),
         discovery: Discovery::FullMesh,
         relaying: Relaying::Members,
+        relay_rate: limits::RELAY_BYTES_PER_SECOND,
     }
 }
 

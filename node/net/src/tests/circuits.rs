@@ -3,7 +3,7 @@
 use super::*;
 
 /// A node at which nobody can knock.
-fn hidden(name: u8, relays: &[&Node]) -> Settings {
+pub(super) fn hidden(name: u8, relays: &[&Node]) -> Settings {
     let peers: Vec<PeerAddress> = relays.iter().map(|relay| relay.named()).collect();
     Settings { listen: Vec::new(), ..settings(name, &peers) }
 }
