@@ -373,10 +373,13 @@ impl Book {
     pub(crate) fn dialled_again(&mut self, node: &NodeId, now: Instant) -> Vec<ConnectionId> {
         let Some(peer) = self.peers.get_mut(node) else { return Vec::new() };
         let newest = peer.newest;
+        // That it dials directly a peer that it reaches through a relay is as it should be.
+        let direct = peer.newest().is_some_and(|it| matches!(it.way, Way::Direct(_)));
         let older = peer.connections.iter_mut().filter(|(id, _)| Some(**id) != newest);
         let mut gone = Vec::new();
         for (id, connection) in older {
-            if now - connection.since > HANDSHAKE_TIMEOUT {
+            let better = direct && matches!(connection.way, Way::Relayed(_));
+            if now - connection.since > HANDSHAKE_TIMEOUT && !better {
                 gone.push(*id);
             } else if let Some(doubted) = now.checked_sub(DEAD_AFTER - DOUBTED_FOR) {
                 connection.alive = connection.alive.min(doubted);

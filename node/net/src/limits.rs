@@ -161,6 +161,9 @@ pub(crate) const CIRCUIT_TIMEOUT: Duration = Duration::from_secs(3);
 pub(crate) const DIRECT_MIN: Duration = Duration::from_secs(1);
 /// See [`DIRECT_MIN`]. The relayed link is good enough meanwhile.
 pub(crate) const DIRECT_MAX: Duration = Duration::from_secs(60);
+/// A circuit beside a direct connection is closed when the link has gone over to that, and at the
+/// latest after this: the frames that are under way then are lost, like over any lost connection.
+pub(crate) const MOVE_WITHIN: Duration = Duration::from_secs(10);
 /// Inbound connections, each of pending and established.
 pub(crate) const INBOUND_MAX: u32 = 128;
 /// Connections in total.

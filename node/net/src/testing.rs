@@ -21,7 +21,7 @@ use crate::address::{Address, PeerAddress, address_in, multiaddr_of};
 use crate::announcement::{self, Record};
 use crate::behaviour::{self, Behaviour, VERSION};
 use crate::circuit;
-use crate::frames::{ACCEPTED, LENGTH_BYTES, Tag, take_frame};
+use crate::frames::{self, LENGTH_BYTES, Tag, take_frame};
 use crate::identity::{NodeId, node_of, peer_of};
 use crate::keys::Keys;
 use crate::link::{PROTOCOL, Role};
@@ -231,7 +231,8 @@ impl Rogue {
                 control.accept(PROTOCOL).map_err(io::Error::other)?;
             while let Some((peer, mut stream)) = streams.next().await {
                 if node_of(&peer) == Some(to) {
-                    stream.write_all(&[ACCEPTED]).await?;
+                    stream.read_exact(&mut [0]).await?;
+                    stream.write_all(&[frames::Opening::Anew.byte()]).await?;
                     stream.flush().await?;
                     return Ok(RawStream(stream));
                 }
@@ -240,8 +241,9 @@ impl Rogue {
         }
         let peer = peer_of(&to).ok_or(io::ErrorKind::NotFound)?;
         let mut stream = control.open_stream(peer, PROTOCOL).await.map_err(io::Error::other)?;
-        let mut accepted = [0];
-        stream.read_exact(&mut accepted).await?;
+        stream.write_all(&[frames::Opening::Anew.byte()]).await?;
+        stream.flush().await?;
+        stream.read_exact(&mut [0]).await?;
         Ok(RawStream(stream))
     }
 }

@@ -15,6 +15,7 @@ use crate::Trouble::OldSecret;
 use crate::limits::{FRAME_BYTES_MAX, GOSSIP_BYTES_MAX, OUTBOX_BYTES_MAX, STRIKES_MAX};
 use crate::*;
 
+mod becoming_direct;
 mod circuits;
 mod moves;
 mod paces;

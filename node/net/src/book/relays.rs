@@ -9,7 +9,9 @@ use libp2p::swarm::ConnectionId;
 use super::peer::{Peer, Seat, Way};
 use super::{Book, Due, Target};
 use crate::identity::NodeId;
-use crate::limits::{CARRIERS_MAX, DIALS_MAX, FULL_MESH_PEERS, PLACE_AGAIN, PLACES, PLACES_MAX};
+use crate::limits::{
+    CARRIERS_MAX, DIALS_MAX, FULL_MESH_PEERS, MOVE_WITHIN, PLACE_AGAIN, PLACES, PLACES_MAX,
+};
 use crate::settings::Discovery;
 
 impl Book {
@@ -134,7 +136,14 @@ impl Book {
             .collect()
     }
 
-    /// Circuits to a peer that now has a direct connection: nothing is to be said over them any more.
+    /// Circuits that are there for long beside a direct connection.
+    pub(crate) fn circuits_left(&self, now: Instant) -> Vec<ConnectionId> {
+        let moved = |peer: &Peer| peer.newest().is_some_and(|it| now - it.since >= MOVE_WITHIN);
+        let moved = self.peers.iter().filter(|(_, peer)| moved(peer));
+        moved.flat_map(|(node, _)| self.circuits_beside(node)).collect()
+    }
+
+    /// Circuits to a peer that now has a direct connection: nothing new is to be said over them.
     pub(crate) fn circuits_beside(&self, node: &NodeId) -> Vec<ConnectionId> {
         let Some(peer) = self.peers.get(node) else { return Vec::new() };
         if !peer.newest().is_some_and(|newest| matches!(newest.way, Way::Direct(_))) {

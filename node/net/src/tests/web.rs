@@ -36,7 +36,7 @@ fn free() -> SocketAddr {
 }
 
 /// A node that takes links over WebSocket alone, and where.
-async fn web(name: u8, tls: Option<TlsAcceptor>) -> (Node, SocketAddr) {
+pub(super) async fn web(name: u8, tls: Option<TlsAcceptor>) -> (Node, SocketAddr) {
     loop {
         let at = free();
         let web = Web { listen: vec![at], tls: tls.clone() };
