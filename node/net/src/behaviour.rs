@@ -80,7 +80,10 @@ pub(crate) fn swarm(
     yamux.set_max_num_streams(SUBSTREAMS_MAX);
     let (at_door, guests) = (keys.clone(), noise.clone());
     let (lets_in, knows) = (keys.clone(), twins.clone());
-    let pace = Arc::new(Pace::new(settings.relay_rate));
+    let pace = Pace::new(settings.relay_rate);
+    #[cfg(test)]
+    let pace = pace.lying(settings.lie.clone());
+    let pace = Arc::new(pace);
     let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
     let here = here.clone();
     let tcp = tcp.map(move |socket, _| Rooted::new(socket, &here));

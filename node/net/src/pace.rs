@@ -35,6 +35,8 @@ pub(crate) struct Pace {
     paid_at: Mutex<Instant>,
     /// As many as there are connections, and some that have ended.
     places: Mutex<HashMap<PeerId, Weak<Semaphore>>>,
+    #[cfg(test)]
+    lies: Lies,
 }
 
 /// One peer's place in the line.
@@ -47,7 +49,18 @@ pub(crate) struct Place {
 
 impl Pace {
     pub(crate) fn new(rate: u64) -> Pace {
-        Pace { rate, paid_at: Mutex::new(Instant::now()), places: Mutex::default() }
+        Pace {
+            rate,
+            paid_at: Mutex::new(Instant::now()),
+            places: Mutex::default(),
+            #[cfg(test)]
+            lies: Lies::default(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn lying(self, lies: Lies) -> Pace {
+        Pace { lies, ..self }
     }
 
     /// The place of a peer: the same for all of its connections.
@@ -94,6 +107,43 @@ impl Place {
 async fn wait(until: Instant, turn: OwnedSemaphorePermit) {
     sleep_until(until).await;
     drop(turn);
+}
+
+/// What the relay of a test does to the bytes that it carries.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Lie {
+    #[default]
+    None,
+    /// One bit of each read is another.
+    Changes,
+    /// The second half of each read comes before the first.
+    Reorders,
+    /// The first half of each read comes twice.
+    Repeats,
+    /// All comes much later.
+    Delays,
+}
+
+/// A lie that is told from some moment on.
+#[cfg(test)]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lies(pub(crate) Arc<Mutex<Lie>>);
+
+#[cfg(test)]
+impl Lies {
+    /// `Some`: nothing is heard before.
+    fn tell(&self, read: &mut [u8]) -> Option<BoxFuture<'static, ()>> {
+        let half = read.len() / 2;
+        match *self.0.lock().unwrap() {
+            Lie::None => {}
+            Lie::Changes => read.iter_mut().take(1).for_each(|byte| *byte ^= 1),
+            Lie::Reorders => read.rotate_left(half),
+            Lie::Repeats => read.copy_within(..half, half),
+            Lie::Delays => return Some(Box::pin(tokio::time::sleep(Duration::from_secs(60)))),
+        }
+        None
+    }
 }
 
 /// The streams of one connection, of which those that are circuits keep the pace.
@@ -237,6 +287,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for PacedStream<S> {
         let read = ready!(Pin::new(&mut this.stream).poll_read(cx, buffer))?;
         if let Use::Circuit(place) = &this.is {
             this.paying = place.pay(read);
+            #[cfg(test)]
+            if let Some(silence) = place.pace.lies.tell(&mut buffer[..read]) {
+                this.paying = Some(silence);
+            }
         }
         Poll::Ready(Ok(read))
     }

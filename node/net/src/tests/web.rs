@@ -11,6 +11,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::circuits::{meet, through};
+use super::guests::Echo;
 use super::*;
 use futures::SinkExt as _;
 
