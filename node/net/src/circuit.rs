@@ -84,6 +84,15 @@ pub(crate) fn carrier_of(me: PeerId, bytes: u64) -> Toggle<relay::Behaviour> {
     Some(carrier).into()
 }
 
+/// One whose places last as long as this.
+#[cfg(test)]
+pub(crate) fn brief_carrier(me: PeerId, lasts: std::time::Duration) -> Toggle<relay::Behaviour> {
+    let config = relay::Config { reservation_duration: lasts, ..config(0) };
+    let mut carrier = relay::Behaviour::new(me, config);
+    carrier.set_status(Some(relay::Status::Enable));
+    Some(carrier).into()
+}
+
 fn config(bytes: u64) -> relay::Config {
     let config = relay::Config {
         max_reservations: RESERVED_MAX,

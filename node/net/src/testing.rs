@@ -154,6 +154,21 @@ impl Rogue {
         })
     }
 
+    /// An honest one, whose places last as long as this.
+    #[cfg(test)]
+    pub(crate) fn start_brief(
+        settings: &Settings,
+        places_last: Duration,
+    ) -> Result<Rogue, StartError> {
+        Rogue::launch(settings, Vec::new(), |swarm| {
+            let me = *swarm.local_peer_id();
+            swarm.behaviour_mut().carrier = circuit::brief_carrier(me, places_last);
+            for address in &settings.listen {
+                drop(swarm.listen_on(multiaddr_of(*address)));
+            }
+        })
+    }
+
     fn launch(
         settings: &Settings,
         victims: Vec<SocketAddr>,
@@ -168,6 +183,9 @@ impl Rogue {
             VERSION,
         )?;
         spoil(&mut swarm);
+        // Another relay in it has not heard of it yet, and would give no places.
+        let peer = *swarm.local_peer_id();
+        swarm.add_external_address(circuit::own_address(&peer));
         let me = node_of(swarm.local_peer_id())
             .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
         let control = swarm.behaviour().frames.new_control();

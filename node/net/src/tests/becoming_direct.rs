@@ -89,7 +89,11 @@ impl Flow {
                     self.came = came;
                     self.since_up += 1;
                 }
-                _ => {}
+                Incoming::Up(_)
+                | Incoming::Down(_)
+                | Incoming::Frame { .. }
+                | Incoming::Gossip { .. }
+                | Incoming::Learned(_) => {}
             }
         }
     }

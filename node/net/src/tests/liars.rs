@@ -75,6 +75,7 @@ struct Asker(Swarm<Behaviour>);
 struct Answers {
     connected: usize,
     places: usize,
+    renewed: usize,
     refused: usize,
     circuits: usize,
     no_circuits: usize,
@@ -87,8 +88,11 @@ impl Asker {
     }
 
     fn dial(&mut self, relay: &Node) {
-        let at = multiaddr_of(relay.net.listening()[0]);
-        let peer = peer_of(&relay.net.node()).unwrap();
+        self.dial_at(relay.net.node(), relay.net.listening()[0]);
+    }
+
+    fn dial_at(&mut self, node: NodeId, at: SocketAddr) {
+        let (at, peer) = (multiaddr_of(at), peer_of(&node).unwrap());
         let dial = DialOpts::peer_id(peer).condition(PeerCondition::Always).addresses(vec![at]);
         // One that is refused is counted.
         let _ = self.0.dial(dial.allocate_new_port().build());
@@ -106,17 +110,20 @@ impl Asker {
         let mut answers = Answers::default();
         let heard = timeout(DEADLINE, async {
             while !enough(&answers) {
-                match self.0.select_next_some().await {
-                    SwarmEvent::ConnectionEstablished { endpoint, .. } if endpoint.is_relayed() => {
-                        answers.circuits += 1;
-                    }
-                    SwarmEvent::ConnectionEstablished { .. } => answers.connected += 1,
-                    SwarmEvent::OutgoingConnectionError { .. } => answers.no_circuits += 1,
-                    SwarmEvent::ListenerClosed { .. } => answers.refused += 1,
-                    SwarmEvent::Behaviour(BehaviourEvent::Circuits(
-                        client::Event::ReservationReqAccepted { .. },
-                    )) => answers.places += 1,
-                    _ => {}
+                let event = self.0.select_next_some().await;
+                if let SwarmEvent::ConnectionEstablished { endpoint, .. } = event {
+                    answers.circuits += usize::from(endpoint.is_relayed());
+                    answers.connected += usize::from(!endpoint.is_relayed());
+                } else if let SwarmEvent::OutgoingConnectionError { .. } = event {
+                    answers.no_circuits += 1;
+                } else if let SwarmEvent::ListenerClosed { .. } = event {
+                    answers.refused += 1;
+                } else if let SwarmEvent::Behaviour(BehaviourEvent::Circuits(
+                    client::Event::ReservationReqAccepted { renewal, .. },
+                )) = event
+                {
+                    answers.places += usize::from(!renewal);
+                    answers.renewed += usize::from(renewal);
                 }
             }
         });
@@ -186,4 +193,19 @@ async fn who_asks_for_places_without_end_leaves_others_theirs() {
     assert_eq!(meet(&mut a, &mut b).await, id);
     relay.up(a.net.node()).await;
     asking.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_is_asked_for_anew_before_it_ends() {
+    // In whole seconds by the clock of the day, as on the wire.
+    let lasts = Duration::from_secs(3);
+    let relay = testing::Rogue::start_brief(&settings(1, &[]), lasts).unwrap();
+    let at = relay.at().await.unwrap();
+    let (node, at) = (at.node.unwrap(), at.address.socket().unwrap());
+    let mut member = Asker::new(&hidden(2, &[]));
+    member.dial_at(node, at);
+    member.hears(|so_far| so_far.connected == 1).await;
+    member.0.listen_on(place_at(&node).unwrap()).unwrap();
+    let answers = member.hears(|so_far| so_far.renewed == 2 || so_far.refused > 0).await;
+    assert_eq!((answers.places, answers.refused), (1, 0), "{answers:?}");
 }
