@@ -33,7 +33,10 @@ use crate::{
     beacon::PulseCell,
     clock::Clock,
     ending::{End, Ending},
-    limits::{INPUTS_AT_ONCE, INPUTS_PER_TURN, REMOVAL_NEWS_MS, SETTLE_AFTER, TURN_WITHIN},
+    limits::{
+        EFFECTS_PER_WAKE, INPUTS_AT_ONCE, INPUTS_PER_TURN, REMOVAL_NEWS_MS, SETTLE_AFTER,
+        TURN_WITHIN,
+    },
     metrics::meters::Meters,
     outgoing::{Outgoing, Question},
     queue::{Asker, Item, Queue},
@@ -162,8 +165,12 @@ impl Driver {
         }
         self.opening = false;
         let mut stopped = false;
-        for effect in turn.effects {
-            stopped |= self.perform(effect, calls)?;
+        let mut effects = turn.effects.into_iter();
+        while effects.len() > 0 {
+            let _hold = self.hub.hold();
+            for effect in effects.by_ref().take(EFFECTS_PER_WAKE) {
+                stopped |= self.perform(effect, calls)?;
+            }
         }
         Ok(stopped)
     }

@@ -305,6 +305,13 @@ const PACKAGES: &[Package] = &[
         in_tests: &[],
     },
     Package {
+        name: "judge",
+        folder: "testnet/judge",
+        edges: &[],
+        crates: &["anyhow", "clap", "serde", "serde_json"],
+        in_tests: &[],
+    },
+    Package {
         name: "examples",
         folder: "examples",
         edges: &["client", "protocol"],
@@ -320,6 +327,7 @@ const PACKAGES: &[Package] = &[
             "anyhow",
             "client",
             "divan",
+            "judge",
             "mesh",
             "protocol",
             "serde_json",
