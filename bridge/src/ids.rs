@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use mesh::name::id::uuid_text;
+
 /// The text of a new key: 256 random bits.
 pub(crate) fn key() -> String {
     random::<32>().iter().fold(String::with_capacity(64), |mut text, byte| {
@@ -31,14 +33,7 @@ pub fn random<const N: usize>() -> [u8; N] {
 pub fn uuid(mut bytes: [u8; 16], version: u8) -> String {
     bytes[6] = bytes[6] & 0x0f | version << 4;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let mut text = String::with_capacity(36);
-    for (i, byte) in bytes.iter().enumerate() {
-        if matches!(i, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
-    }
-    text
+    uuid_text(bytes)
 }
 
 #[cfg(test)]

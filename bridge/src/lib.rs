@@ -53,7 +53,7 @@ pub use announcing::Announcing;
 pub use backend::{Mesh, Reads};
 pub use config::Config;
 pub use counters::{Counters, Transport};
-pub use delivery::hub::Hub;
+pub use delivery::{bell::Hold, hub::Hub};
 pub use listen::{
     http::{
         metrics::Metrics,

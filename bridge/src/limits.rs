@@ -108,7 +108,7 @@ pub const READ_TURN_WITHIN: Duration = Duration::from_millis(100);
 pub const READ_TIME_PER_BYTE: Duration = Duration::from_nanos(8);
 /// So much of it that nobody took is there to be taken: timers are a millisecond late, or a few.
 pub const READ_SLACK: Duration = Duration::from_millis(10);
-/// A larger read buffer is given back when it is empty.
+/// The read buffer of a connection that says much; a larger one is given back when it is empty.
 pub const READ_BYTES_KEPT: usize = 8 * 1_024;
 
 /// The queue of a connection that ends may take this long to leave.

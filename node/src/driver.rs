@@ -33,7 +33,10 @@ use crate::{
     beacon::PulseCell,
     clock::Clock,
     ending::{End, Ending},
-    limits::{INPUTS_AT_ONCE, INPUTS_PER_TURN, REMOVAL_NEWS_MS, SETTLE_AFTER, TURN_WITHIN},
+    limits::{
+        EFFECTS_PER_WAKE, INPUTS_AT_ONCE, INPUTS_PER_TURN, REMOVAL_NEWS_MS, SETTLE_AFTER,
+        TURN_WITHIN,
+    },
     metrics::meters::Meters,
     outgoing::{Outgoing, Question},
     queue::{Asker, Item, Queue},
@@ -162,8 +165,12 @@ impl Driver {
         }
         self.opening = false;
         let mut stopped = false;
-        for effect in turn.effects {
-            stopped |= self.perform(effect, calls)?;
+        let mut effects = turn.effects.into_iter();
+        while effects.len() > 0 {
+            let _hold = self.hub.hold();
+            for effect in effects.by_ref().take(EFFECTS_PER_WAKE) {
+                stopped |= self.perform(effect, calls)?;
+            }
         }
         Ok(stopped)
     }
@@ -226,9 +233,9 @@ impl Driver {
             Effect::HandOver { to, room, spans } => {
                 self.outgoing.answer(to, Question::HandOver(room, spans));
             }
-            Effect::HandOverRecords { to, room, space, collection, keys } => {
+            Effect::HandOverRecords { to, room, space, collection, keys, whole } => {
                 let shelf = Shelf { mesh: self.mesh, space, collection };
-                self.outgoing.answer(to, Question::HandOverRecords(room, shelf, keys));
+                self.outgoing.answer(to, Question::HandOverRecords(room, (shelf, keys), whole));
             }
             Effect::GiveOn { to, at } => self.outgoing.answer(to, Question::Carried(at)),
             Effect::AskCopies { to, room, copies } => self.outgoing.ask_copies(to, room, copies),

@@ -12,6 +12,9 @@ pub const INPUTS_PER_TURN: usize = 1_024;
 pub const TURN_WITHIN: Duration = Duration::from_millis(10);
 /// Inputs taken at once, between two looks at that.
 pub const INPUTS_AT_ONCE: usize = 64;
+/// Effects of a turn after which the clients that they concern are woken: of hundreds the first are not to wait for the last, and of a
+/// few each client is to be woken once.
+pub const EFFECTS_PER_WAKE: usize = 256;
 /// While the disk is full, the turn that waits is tried again so often: room is made by people.
 pub const DISK_FULL_RETRY: Duration = Duration::from_secs(1);
 /// Effects and rows that wait for room on the disk, besides those of the turn that found it full:

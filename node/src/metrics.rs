@@ -261,6 +261,8 @@ fn of_records(page: &mut Page, records: &RecordStatus) {
     page.gauge("clawmesh_carried_bytes", help, records.rooms_carried_bytes);
     let help = "Sealed rooms of which other nodes are not known to have all.";
     page.gauge("clawmesh_owed_rooms", help, records.rooms_owed);
+    let help = "Files of such rooms that no member had room to carry.";
+    page.gauge("clawmesh_owed_files_left_out", help, records.files_left_out);
 }
 
 fn of_mesh(page: &mut Page, status: &Status) {

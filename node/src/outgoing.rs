@@ -65,8 +65,8 @@ pub(crate) enum Question {
     Carried(Vec<CarriedAt>),
     /// Entries that the peer is to carry.
     HandOver(RoomId, Vec<Span>),
-    /// Records that the peer is to carry.
-    HandOverRecords(RoomId, Shelf, Vec<RecordKey>),
+    /// Records that the peer is to carry, or (`true`) records with their bytes apart.
+    HandOverRecords(RoomId, (Shelf, Vec<RecordKey>), bool),
 }
 
 /// A message that begins with a read of the store.
@@ -247,8 +247,11 @@ impl Worker {
             Read::Answer(Question::HandOver(room, spans)) => {
                 carried::hand_over(reader, room, &spans)
             }
-            Read::Answer(Question::HandOverRecords(room, shelf, keys)) => {
+            Read::Answer(Question::HandOverRecords(room, (shelf, keys), false)) => {
                 carried::hand_over_records(reader, room, (&shelf, &keys))
+            }
+            Read::Answer(Question::HandOverRecords(room, (shelf, keys), true)) => {
+                carried::hand_over_whole(reader, room, (&shelf, &keys))
             }
             Read::Answer(Question::Copies(room, asked)) => copies::answer(reader, room, &asked),
             Read::AskCopies(room, wanted) => copies::ask(reader, room, &wanted),

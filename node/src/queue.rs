@@ -117,6 +117,8 @@ struct Inputs {
     commands_held: Usage,
     peers: Fair<FromPeer>,
     peers_held: Usage,
+    /// The engine sleeps until something comes. To wake it costs a call of the system, so only then.
+    asleep: bool,
     closed: bool,
 }
 
@@ -179,8 +181,7 @@ impl Queue {
         }
         state.commands_held.add(bytes);
         state.commands.push_back((command, asker, bytes));
-        drop(state);
-        self.work.notify_one();
+        self.wake(state);
     }
 
     /// Queues what a peer said by gossip, if there is room.
@@ -218,16 +219,29 @@ impl Queue {
     fn push(&self, mut state: MutexGuard<'_, Inputs>, from: NodeId, item: FromPeer) {
         state.peers_held.add(item.bytes);
         state.peers.push(from, item);
+        self.wake(state);
+    }
+
+    /// Something has come: the engine is woken, once.
+    fn wake(&self, mut state: MutexGuard<'_, Inputs>) {
+        let was_asleep = std::mem::take(&mut state.asleep);
         drop(state);
-        self.work.notify_one();
+        if was_asleep {
+            self.work.notify_one();
+        }
     }
 
     /// Takes up to `max` items, or none if none has come within `wait`: of clients and of each peer
     /// in turn, each in the order in which they came. `None`: it is closed.
     pub(crate) fn take(&self, max: usize, wait: Duration) -> Option<Vec<Item>> {
-        let idle = |state: &mut Inputs| state.is_empty() && !state.closed;
+        let idle = |state: &mut Inputs| {
+            state.asleep = state.is_empty() && !state.closed;
+            state.asleep
+        };
         let waited = self.work.wait_timeout_while(self.locked(), wait, idle);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        // Its time may have run out.
+        state.asleep = false;
         if state.closed {
             return None;
         }
@@ -337,6 +351,37 @@ mod tests {
         // To stop is always possible.
         queue.push_command(Command::Stop, Asker::Nobody);
         assert_eq!(queue.take(usize::MAX, NOW).unwrap().len(), COMMANDS_MAX + 1);
+    }
+
+    #[test]
+    fn the_engine_is_woken_by_whatever_comes() {
+        const MANY: usize = 1_000;
+        let long = Duration::from_secs(600);
+        let queue = Queue::default();
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(|| {
+                let mut taken = 0;
+                while let Some(items) = queue.take(3, long) {
+                    assert!(!items.is_empty(), "woken by nothing");
+                    taken += items.len();
+                }
+                taken
+            });
+            let askers = [(); 2].map(|()| {
+                scope.spawn(|| {
+                    for _ in 0..MANY {
+                        queue.push_command(Command::Status, Asker::Nobody);
+                        put(&queue, 1, 0).unwrap();
+                    }
+                })
+            });
+            askers.into_iter().for_each(|asker| asker.join().unwrap());
+            while queue.lengths() != ((0, 0), (0, 0)) {
+                std::thread::yield_now();
+            }
+            queue.close();
+            assert_eq!(taken.join().unwrap(), 4 * MANY);
+        });
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod finder;
 mod goclaw;
 mod layer;
 mod limits;
+mod links;
 mod parse;
 mod policies;
 mod sessions;
@@ -109,6 +110,8 @@ pub struct Settings {
     pub discovery: Discovery,
     /// Whom to carry links for.
     pub relaying: Relaying,
+    /// Bytes of these that are carried in a second; 0: without a bound.
+    pub relay_rate: u64,
     /// It is a relay: a member that keeps the directory of the mesh and no room, and has no agents.
     pub is_relay: bool,
     /// People's name for the node; `None`: the machine's name.
@@ -245,6 +248,7 @@ impl Settings {
             join: Vec::new(),
             discovery: Discovery::FullMesh,
             relaying: Relaying::Members,
+            relay_rate: net::limits::RELAY_BYTES_PER_SECOND,
             is_relay: false,
             name: None,
             takeover_after: TAKEOVER_AFTER,
@@ -459,6 +463,7 @@ impl Layered {
             reached_at: self.list(|layer| layer.reached_at.clone(), reached_at)?,
             discovery: self.discovery()?,
             relaying: self.relaying()?,
+            relay_rate: links::relay_rate(self.first(|layer| layer.relay_rate.clone()).as_deref())?,
             is_relay,
             join: self.join()?,
             name: self.name()?,

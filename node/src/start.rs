@@ -679,6 +679,7 @@ async fn network(dir: &DataDir, settings: &Settings, member: &Member) -> Result<
         listens_to: settings.is_relay.then(|| topics::of_relays(member.mesh.mesh_id())),
         discovery: settings.discovery,
         relaying: settings.relaying,
+        relay_rate: settings.relay_rate,
     };
     net::start(settings).await.map_err(|error| match error {
         StartError::Listen { address, source } => {

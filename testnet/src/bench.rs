@@ -15,6 +15,7 @@ mod growth;
 mod keeping;
 mod load;
 mod measure;
+mod nats;
 mod nodes;
 mod page;
 mod profiles;

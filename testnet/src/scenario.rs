@@ -1,7 +1,7 @@
 //! Scenarios: events that happen to a few nodes, as data, played in the simulated world or with real daemons, and
 //! judged by the sights of agents.
 //!
-//! In reading order: [`mod@file`] (what a scenario says), [`history`] (what was seen), `handing` (what agents tell each other besides), [`checks`] (what must
+//! In reading order: [`mod@file`] (what a scenario says), [`history`] (what was seen; `lines`, the same for another judge), `handing` (what agents tell each other besides), [`checks`] (what must
 //! hold), [`catalogue`] (those that come with the program), [`simulate`] and [`run`] (the two worlds),
 //! [`daemons`], `speaker`, `reader`, [`clocks`] and [`disks`] (the nodes and agents of the second one, its time
 //! of day, and its disks).
@@ -14,6 +14,7 @@ pub mod disks;
 pub mod file;
 pub(crate) mod handing;
 pub mod history;
+mod lines;
 mod reader;
 mod speaker;
 
@@ -45,10 +46,12 @@ pub struct Report {
     pub memory: Option<u64>,
     /// Promises that do not hold.
     pub broken: Vec<Broken>,
+    /// All that was seen.
+    pub history: History,
 }
 
 impl Report {
-    fn of(scenario: &Scenario, history: &History, took: Duration) -> Report {
+    fn of(scenario: &Scenario, history: History, took: Duration) -> Report {
         let count =
             |which: fn(&Seen) -> bool| history.seen.iter().filter(|seen| which(seen)).count();
         let messages = history.seen.iter().filter_map(|seen| {
@@ -63,7 +66,8 @@ impl Report {
             took,
             healed: history.healed,
             memory: history.memory,
-            broken: checks::judge(history, &scenario.promises),
+            broken: checks::judge(&history, &scenario.promises),
+            history,
         }
     }
 }
@@ -75,7 +79,7 @@ impl Report {
 /// A promise that the world itself found broken: its name, how, and when.
 pub fn simulate(scenario: &Scenario, seed: u64, trace: bool) -> Result<Report, String> {
     match sim::scripted::play(scenario, seed, trace) {
-        Ok((history, took)) => Ok(Report::of(scenario, &history, took)),
+        Ok((history, took)) => Ok(Report::of(scenario, history, took)),
         Err((at, broken)) => {
             let at = at.as_secs_f64();
             Err(format!("\"{}\" broken at {at:.3} s: {}", broken.promise, broken.what))
@@ -91,5 +95,5 @@ pub fn simulate(scenario: &Scenario, seed: u64, trace: bool) -> Result<Report, S
 pub async fn run(scenario: &Scenario, setting: Setting) -> Result<Report, StageError> {
     let began = Instant::now();
     let history = daemons::play(scenario, setting).await?;
-    Ok(Report::of(scenario, &history, began.elapsed()))
+    Ok(Report::of(scenario, history, began.elapsed()))
 }

@@ -8,7 +8,7 @@
 //! - `parts` (the trait of all that agents do: its calls, and the answers to them), and the parts: `agents`, `votes`,
 //!   `elections`, `tasks`, `holders` (agents with minted keys), `roamers` (clients that wander, and clients that stay),
 //!   `correspondents`
-//!   (agents with inboxes, and agents that answer everything), `operators`, `script` (a scenario instead of chance), `probes` (questions from outside);
+//!   (agents with inboxes, and agents that answer everything), `laptops` (agents at two nodes that are never up together), `operators`, `script` (a scenario instead of chance), `probes` (questions from outside);
 //! - `promises`, `bodies` and `copies`: checkers of every moment; `liar`: a member that lies; [`Coverage`];
 //! - `world`: hands events, effects and answers to the parts;
 //! - `run` and `end`: a world from its plan to its end, and the checks there. `votes::end` and its like, `still`, `proven`
@@ -29,6 +29,7 @@ mod handing;
 mod holders;
 pub(crate) mod keys;
 mod kind;
+mod laptops;
 pub(crate) mod liar;
 mod network;
 mod node;

@@ -14,6 +14,7 @@ use std::{
 };
 
 use super::{
+    bell::Hold,
     ending::Ending,
     given::{Given, Handed, Moment},
     link::{Life, Link, LinkId, Me},
@@ -166,6 +167,12 @@ impl Hub {
 
     pub(crate) fn counters(&self) -> &Arc<Counters> {
         &self.counters
+    }
+
+    /// Until it is dropped, connections to which this thread has given something are not woken: then each of them is, once.
+    #[must_use]
+    pub fn hold(&self) -> Hold {
+        Hold::new()
     }
 
     /// Tells one agent attached here. Never blocks.

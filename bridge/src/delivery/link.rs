@@ -14,9 +14,9 @@ use mesh::name::{
     id::{AgentId, KeyPrint, RoomId},
     number::Number,
 };
-use tokio::sync::Notify;
 
 use super::{
+    bell::Bell,
     ending::Ending,
     notice::Notice,
     outbox::{Content, Frame, Outbox, Page, Work},
@@ -72,8 +72,8 @@ pub(crate) struct Link {
     /// Its client has asked for pieces of answers.
     hears_pieces: AtomicBool,
     inner: Mutex<Inner>,
-    to_session: Notify,
-    to_writer: Notify,
+    to_session: Arc<Bell>,
+    to_writer: Arc<Bell>,
 }
 
 #[derive(Debug)]
@@ -104,8 +104,8 @@ impl Link {
                 unwritten: Vec::new(),
                 late: Vec::new(),
             }),
-            to_session: Notify::new(),
-            to_writer: Notify::new(),
+            to_session: Arc::default(),
+            to_writer: Arc::default(),
         }
     }
 
@@ -169,17 +169,17 @@ impl Link {
 
     /// Until replies have been taken, the end has come nearer, or the session was woken.
     pub(crate) async fn session_woken(&self) {
-        self.to_session.notified().await;
+        self.to_session.rung().await;
     }
 
     /// There is an answer for the session.
     pub(crate) fn wake_session(&self) {
-        self.to_session.notify_one();
+        self.to_session.ring();
     }
 
     /// Until the outbox may have work again.
     pub(crate) async fn writer_woken(&self) {
-        self.to_writer.notified().await;
+        self.to_writer.rung().await;
     }
 
     pub(crate) fn takes_replies(&self) -> bool {
@@ -308,7 +308,7 @@ impl Link {
             }
         }
         drop(inner);
-        self.to_writer.notify_one();
+        self.to_writer.ring();
     }
 
     /// Frames that could not be written.
@@ -349,7 +349,7 @@ impl Link {
         let wake = waited && inner.outbox.takes_replies();
         drop(inner);
         if wake {
-            self.to_session.notify_one();
+            self.to_session.ring();
         }
         match (life, work) {
             (Life::Over, _) | (Life::Draining, Work::Wait | Work::CatchUp(_)) => None,
@@ -365,12 +365,12 @@ impl Link {
             Life::Draining | Life::Over => return,
         }
         drop(inner);
-        self.to_writer.notify_one();
+        self.to_writer.ring();
     }
 
     fn wake_both(&self) {
-        self.to_session.notify_one();
-        self.to_writer.notify_one();
+        self.to_session.ring();
+        self.to_writer.ring();
     }
 
     fn locked(&self) -> MutexGuard<'_, Inner> {

@@ -176,6 +176,8 @@ pub enum Effect {
     },
     /// Load these records from the store and hand them to a carrier, in the same way.
     HandOverRecords {
+        /// With their bytes apart: those that have none, or whose bytes are not here, are left out.
+        whole: bool,
         /// The carrier.
         to: NodeId,
         /// The sealed directory of their group.

@@ -58,6 +58,8 @@ pub struct RecordStatus {
     pub rooms_carried_bytes: u64,
     /// Sealed rooms here of which other nodes are not known to have all: each counts once for each node.
     pub rooms_owed: usize,
+    /// Files of such rooms, here, that no member that was asked has room to carry.
+    pub files_left_out: usize,
 }
 
 /// A node that was admitted to the mesh.

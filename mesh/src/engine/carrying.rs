@@ -95,7 +95,8 @@ impl Carrying {
         if parcel.of.is_none() {
             return self.carrier.on_parcel(known, from, parcel);
         }
-        let settled = records.take_carried(known, std::mem::take(&mut parcel.records));
+        let given = (std::mem::take(&mut parcel.records), std::mem::take(&mut parcel.contents));
+        let settled = records.take_carried(known, given.0, given.1);
         self.taking.note((from, parcel.room), settled);
         let Parcel { room, runs, bodies, .. } = parcel;
         exchange::on_spans(known, from, exchange::Spans { room, runs, bodies, last: false });
@@ -128,8 +129,12 @@ impl Carrying {
 
     /// For operators.
     pub(super) fn add_to(&self, status: RecordStatus) -> RecordStatus {
-        let (rooms_carried_bytes, rooms_owed) = (self.carrier.bytes(), self.owing.count());
-        RecordStatus { rooms_carried_bytes, rooms_owed, ..status }
+        RecordStatus {
+            rooms_carried_bytes: self.carrier.bytes(),
+            rooms_owed: self.owing.count(),
+            files_left_out: self.owing.left_out(),
+            ..status
+        }
     }
 
     /// Bytes of rooms that are carried for others.

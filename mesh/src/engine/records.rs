@@ -56,11 +56,14 @@ use crate::{
         stopped, writers,
     },
     wire::{
-        carry::log_of_record,
+        carry::{Whole, bytes_log, record_log},
         contents::{SentContents, WantedContents},
         record::{CollectionNumber, Record, RecordId, RecordKey, Space, Stamp},
     },
 };
+
+/// A state of a record of a group.
+pub(super) type RecordAt = (CollectionNumber, RecordKey, Stamp);
 
 /// The last comparison with a peer.
 #[derive(Clone, Copy, Debug)]
@@ -320,33 +323,52 @@ impl Records {
         &mut self,
         known: &mut Known,
         records: Vec<Record>,
+        contents: Vec<Whole>,
     ) -> Vec<(LogId, u64)> {
         let mut settled = Vec::new();
         for record in records {
-            let Space::Followers(group) = record.space else { continue };
-            if known.cx.followers.opener(group).is_none() {
-                continue;
-            }
-            let Some(kind) = Collection::of(record.collection) else { continue };
-            let at = (record.space, kind);
+            settled.extend(self.take_carried_record(known, record));
+        }
+        for Whole { record, bytes } in contents {
+            let (space, collection, apart) = (record.space, record.collection, record.apart);
             let key = RecordKey { id: record.id, owner: Some(record.owner()) };
-            let place = (log_of_record(record.collection.0, key), record.stamp.0);
-            if let Some(answers) = answers_now(known, at, record.owner(), record.stamp) {
-                self.take(known, record, answers);
-                settled.push(place);
-            } else if has_ended(known, kind, record.stamp) {
-                settled.push(place);
+            let Some((log, stamp)) = self.take_carried_record(known, record) else { continue };
+            if let Some(apart) = apart {
+                // Of a record that another one has replaced meanwhile nobody needs the bytes.
+                self.contents.hold(known, Name { space, collection, key }, (apart.hash, bytes));
             }
+            settled.extend([(log, stamp), (bytes_log(log), stamp)]);
         }
         settled
     }
 
+    /// Its place, as it is carried. `None`: it may be taken later.
+    fn take_carried_record(&mut self, known: &mut Known, record: Record) -> Option<(LogId, u64)> {
+        let Space::Followers(group) = record.space else { return None };
+        known.cx.followers.opener(group)?;
+        let kind = Collection::of(record.collection)?;
+        let at = (record.space, kind);
+        let key = RecordKey { id: record.id, owner: Some(record.owner()) };
+        let place = (record_log(record.collection.0, key), record.stamp.0);
+        if let Some(answers) = answers_now(known, at, record.owner(), record.stamp) {
+            self.take(known, record, answers);
+            return Some(place);
+        }
+        has_ended(known, kind, record.stamp).then_some(place)
+    }
+
+    /// Those of these records of a group whose bytes apart are here.
+    pub(super) fn with_bytes(&self, group: Group, of: &[RecordAt]) -> Vec<RecordAt> {
+        let space = Space::Followers(group);
+        let is_held = |(collection, key, _): &&RecordAt| {
+            let (collection, key) = (*collection, *key);
+            self.contents.is_held(&Name { space, collection, key })
+        };
+        of.iter().filter(is_held).copied().collect()
+    }
+
     /// The records of a group that are not older: of too many the newest.
-    pub(super) fn since(
-        &self,
-        group: Group,
-        since: Stamp,
-    ) -> Vec<(CollectionNumber, RecordKey, Stamp)> {
+    pub(super) fn since(&self, group: Group, since: Stamp) -> Vec<RecordAt> {
         let sets = self.spaces.get(&Space::Followers(group)).into_iter().flat_map(Sets::iter);
         let mut found = Vec::new();
         for set in sets.filter(|set| !set.is_empty()) {

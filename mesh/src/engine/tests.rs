@@ -14,6 +14,7 @@ mod asking;
 mod ballots;
 mod barrier;
 mod bounds;
+mod carried_files;
 mod carrying;
 mod closing;
 mod deliveries;

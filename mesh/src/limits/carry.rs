@@ -38,6 +38,8 @@ pub const CARRIED_NODE_BYTES: u64 = 128;
 pub const CARRIED_ROOMS_MAX: usize = 4_096;
 /// Members among whom the room for rooms is divided at the least: of few members each still leaves some to those who come.
 pub const CARRY_SHARES_MIN: u64 = 4;
+/// Bytes of files are taken up to this part of a member's share, all that it has carried counted: the rest is for what is said.
+pub const CARRY_FILES_PART: u64 = 2;
 /// Things that one node carries: some 200 bytes of memory each.
 pub const CARRIED_MAX: u64 = 262_144;
 

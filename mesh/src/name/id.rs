@@ -289,14 +289,17 @@ pub(crate) fn is_foreign(id: [u8; 16]) -> bool {
     (1..=7).contains(&version) && variant == 0b10
 }
 
-pub(crate) fn uuid_text(bytes: [u8; 16]) -> String {
-    use fmt::Write as _;
+/// These bytes as the text of a UUID, lower case. By table: each message has its own two or three times.
+#[must_use]
+pub fn uuid_text(bytes: [u8; 16]) -> String {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
     let mut out = String::with_capacity(36);
-    for (i, byte) in bytes.iter().enumerate() {
+    for (i, byte) in bytes.into_iter().enumerate() {
         if matches!(i, 4 | 6 | 8 | 10) {
             out.push('-');
         }
-        write!(out, "{byte:02x}").expect("writing to a String cannot fail");
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 0x0f)]));
     }
     out
 }

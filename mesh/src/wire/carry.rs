@@ -1,13 +1,15 @@
 //! Carrying: what a node that follows a sealed room, a member that does not, and another follower that is never there at the same time
 //! say to each other (`docs/decisions/carrying.md`).
 
-use minicbor::{Decode, Encode};
+use std::fmt;
+
+use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
     name::id::{LogId, NodeId, RoomId, sha256},
     wire::{
         message::{ApartBody, Head},
-        record::{Record, RecordKey},
+        record::{Apart, Record, RecordKey},
         run::Run,
         seal::Token,
     },
@@ -109,12 +111,41 @@ pub struct Parcel<R = Run> {
     /// Records of the group, where the room is its sealed directory.
     #[n(4)]
     pub records: Vec<Record>,
+    /// The same of bytes that travel apart from records.
+    #[n(5)]
+    pub contents: Vec<Whole>,
+}
+
+/// A record, and its bytes that travel apart: with it, so that nobody takes or keeps any that its owner has not signed.
+#[derive(Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Whole {
+    /// The record.
+    #[n(0)]
+    pub record: Record,
+    /// Its bytes, as they are written and sent.
+    #[n(1)]
+    pub bytes: ByteVec,
+}
+
+impl Whole {
+    /// Whether the bytes are those that the record says. Costly: done off the engine's thread.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.record.apart.is_some_and(|apart| apart == Apart::of(&self.bytes))
+    }
+}
+
+impl fmt::Debug for Whole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Whole({:?}, {} bytes)", self.record.id, self.bytes.len())
+    }
 }
 
 impl<R> Parcel<R> {
     /// Its longest list.
     pub(super) fn length(&self) -> usize {
-        self.runs.len().max(self.bodies.len()).max(self.records.len())
+        let records = self.records.len().max(self.contents.len());
+        self.runs.len().max(self.bodies.len()).max(records)
     }
 }
 
@@ -127,6 +158,9 @@ pub enum Load {
     /// A record.
     #[n(1)]
     Record(#[n(0)] Record),
+    /// A record with its bytes apart.
+    #[n(2)]
+    Whole(#[n(0)] Whole),
 }
 
 impl Load {
@@ -136,21 +170,54 @@ impl Load {
         match self {
             Load::Run(run, _) => (run.log, run.first.saturating_sub(1), run.last()),
             Load::Record(record) => {
-                let key = RecordKey { id: record.id, owner: Some(record.owner()) };
-                let log = log_of_record(record.collection.0, key);
-                (log, record.stamp.0.saturating_sub(1), record.stamp.0)
+                (log_of_record(record), record.stamp.0.saturating_sub(1), record.stamp.0)
+            }
+            Load::Whole(Whole { record, .. }) => {
+                let stamp = record.stamp.0;
+                (log_of_bytes(record), stamp.saturating_sub(1), stamp)
             }
         }
     }
 }
 
+fn log_of_record(record: &Record) -> LogId {
+    let key = RecordKey { id: record.id, owner: Some(record.owner()) };
+    record_log(record.collection.0, key)
+}
+
+fn log_of_bytes(record: &Record) -> LogId {
+    bytes_log(log_of_record(record))
+}
+
 /// The log as which a record is carried: its head is the record's stamp. No log of a room is called so.
 #[must_use]
-pub fn log_of_record(collection: u16, key: RecordKey) -> LogId {
+pub fn record_log(collection: u16, key: RecordKey) -> LogId {
     let owner = key.owner.map_or([0; 16], |owner| owner.0);
     let parts: [&[u8]; 4] =
         [b"clawmesh carried record", &collection.to_be_bytes(), &key.id.0, &owner];
-    LogId { author: NodeId(sha256(&parts)), incarnation: u64::MAX }
+    LogId { author: NodeId(sha256(&parts)), incarnation: OF_RECORD }
+}
+
+/// The log as which the bytes apart of the record of such a log are carried: its head is the record's stamp, too.
+#[must_use]
+pub fn bytes_log(of_record: LogId) -> LogId {
+    LogId { incarnation: OF_BYTES, ..of_record }
+}
+
+/// Incarnations of such logs: no node comes to so many.
+const OF_RECORD: u64 = u64::MAX;
+const OF_BYTES: u64 = u64::MAX - 1;
+
+/// Whether something is carried as a state, of which a later one takes the place: a record, or its bytes.
+#[must_use]
+pub fn is_state(log: LogId) -> bool {
+    log.incarnation == OF_RECORD || is_of_bytes(log)
+}
+
+/// Whether it is the bytes of a record.
+#[must_use]
+pub fn is_of_bytes(log: LogId) -> bool {
+    log.incarnation == OF_BYTES
 }
 
 /// What a carrier keeps of one room of one node, beside the things themselves.

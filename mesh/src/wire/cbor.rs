@@ -2,9 +2,16 @@
 
 use minicbor::Encode;
 
+/// Room for most of what is encoded: a buffer that begins empty moves six times until it holds a message.
+const USUAL_BYTES: usize = 512;
+
 /// Deterministic CBOR. Encoding into memory cannot fail.
 pub(crate) fn encode<T: Encode<()>>(value: &T) -> Vec<u8> {
-    minicbor::to_vec(value).expect("encoding into a Vec cannot fail")
+    let mut out = Vec::with_capacity(USUAL_BYTES);
+    minicbor::encode(value, &mut out).expect("encoding into a Vec cannot fail");
+    // Much of it is kept for long.
+    out.shrink_to_fit();
+    out
 }
 
 /// `Arc<str>` as CBOR text.

@@ -17,7 +17,7 @@ use crate::{
     },
     records::collection::may_be_sent,
     wire::{
-        carry::{Carrying, Parcel},
+        carry::{Carrying, Parcel, Whole},
         cbor::encode,
         comparing::Comparing,
         contents::{Content, SentContents, WantedContents},
@@ -618,9 +618,10 @@ impl Message<Run> {
             Message::WantContents(wanted) => Message::WantContents(wanted),
             Message::HaveContents(have) => Message::HaveContents(have),
             Message::Carrying(carrying) => Message::Carrying(carrying),
-            Message::Parcel(Parcel { of, room, runs, bodies, records }) => {
+            Message::Parcel(Parcel { of, room, runs, bodies, records, contents }) => {
                 let (runs, records) = (check(runs)?, sound(records, judge, mesh)?);
-                Message::Parcel(Parcel { of, room, runs, bodies, records })
+                let contents = sound_wholes(contents, judge, mesh)?;
+                Message::Parcel(Parcel { of, room, runs, bodies, records, contents })
             }
             Message::Contents(sent) => Message::Contents(whole(sent)?),
             Message::WantReplaced(wanted) => Message::WantReplaced(wanted),
@@ -679,6 +680,16 @@ fn sound_states(
     let is_sound =
         |state: &ReplacedState| may_be_sent(&state.record, judge, mesh) && state.is_whole();
     if sent.states.iter().all(is_sound) { Ok(sent) } else { Err(BadMessage::Record) }
+}
+
+/// The same of records with their bytes.
+fn sound_wholes(
+    wholes: Vec<Whole>,
+    judge: &dyn Judge,
+    mesh: MeshId,
+) -> Result<Vec<Whole>, BadMessage> {
+    let is_sound = |whole: &Whole| may_be_sent(&whole.record, judge, mesh) && whole.is_whole();
+    if wholes.iter().all(is_sound) { Ok(wholes) } else { Err(BadMessage::Record) }
 }
 
 /// Passes on contents that have the hashes which stand beside them.

@@ -20,7 +20,8 @@ use crate::keys::{InvitationId, Keys};
 use crate::limits::{ADMISSION_BYTES_MAX, HANDSHAKE_TIMEOUT};
 use crate::private::{self, GUEST, Private};
 use crate::settings::Secret;
-use crate::trouble::{NoLink, Trouble};
+use crate::trouble::{self, NoLink, Trouble};
+use crate::web::WebTransport;
 
 /// The protocol that noise is negotiated as.
 const NOISE: &str = "/noise";
@@ -87,7 +88,9 @@ async fn ask_at(
     let target = Target::Seed(peer.address.clone());
     let found =
         dial::resolve(Due { target, addresses: vec![peer.address.clone()], relay: None }).await;
-    let mut transport = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
+    let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
+    let web = WebTransport::new(tcp, None);
+    let mut transport = web.map_err(|error| AdmissionError::Setup(error.to_string()))?;
     let (mut socket, mut why) = (None, found.error);
     for address in found.addresses {
         let how = DialOpts { role: Endpoint::Dialer, port_use: PortUse::New };
@@ -98,7 +101,8 @@ async fn ask_at(
                 break;
             }
             Err(error) => {
-                let (trouble, text) = dial::unreached(&error);
+                let reason = trouble::failed(&error).map_or(&error, |failed| &failed.error);
+                let (trouble, text) = dial::unreached(reason);
                 why = Some(NoLink::new(trouble, format!("{shown}: {text}")));
             }
         }

@@ -36,6 +36,7 @@ use crate::limits::{
 };
 use crate::machine::{Here, Rooted};
 use crate::newest::Newest;
+use crate::pace::Pace;
 use crate::private::{self, Private};
 use crate::settings::{Settings, StartError};
 use crate::stall::Stalling;
@@ -79,6 +80,10 @@ pub(crate) fn swarm(
     yamux.set_max_num_streams(SUBSTREAMS_MAX);
     let (at_door, guests) = (keys.clone(), noise.clone());
     let (lets_in, knows) = (keys.clone(), twins.clone());
+    let pace = Pace::new(settings.relay_rate);
+    #[cfg(test)]
+    let pace = pace.lying(settings.lie.clone());
+    let pace = Arc::new(pace);
     let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
     let here = here.clone();
     let tcp = tcp.map(move |socket, _| Rooted::new(socket, &here));
@@ -98,6 +103,7 @@ pub(crate) fn swarm(
             word: word(&lets_in, &knows, peer, endpoint),
             twins: knows.clone(),
             streams: yamux.clone(),
+            place: pace.place(*peer),
         })
         .timeout(HANDSHAKE_TIMEOUT)
         .boxed();

@@ -1,7 +1,7 @@
 //! Known nodes: where they are, in which state, and when each is to be dialled. A function of its
 //! inputs: no I/O, and the clock is passed in.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use libp2p::swarm::ConnectionId;
@@ -218,7 +218,7 @@ impl Book {
             under_way += 1;
             if let Some(peer) = self.peers.get_mut(&node) {
                 peer.redial.under_way = true;
-                peer.circuits += usize::from(relay.is_some());
+                relay.into_iter().for_each(|relay| peer.tries(relay));
             }
         }
         due.extend(self.due_directly(DIALS_MAX.saturating_sub(under_way), now));
@@ -373,10 +373,13 @@ impl Book {
     pub(crate) fn dialled_again(&mut self, node: &NodeId, now: Instant) -> Vec<ConnectionId> {
         let Some(peer) = self.peers.get_mut(node) else { return Vec::new() };
         let newest = peer.newest;
+        // That it dials directly a peer that it reaches through a relay is as it should be.
+        let direct = peer.newest().is_some_and(|it| matches!(it.way, Way::Direct(_)));
         let older = peer.connections.iter_mut().filter(|(id, _)| Some(**id) != newest);
         let mut gone = Vec::new();
         for (id, connection) in older {
-            if now - connection.since > HANDSHAKE_TIMEOUT {
+            let better = direct && matches!(connection.way, Way::Relayed(_));
+            if now - connection.since > HANDSHAKE_TIMEOUT && !better {
                 gone.push(*id);
             } else if let Some(doubted) = now.checked_sub(DEAD_AFTER - DOUBTED_FOR) {
                 connection.alive = connection.alive.min(doubted);
@@ -435,6 +438,7 @@ impl Book {
         // A connection that never came up counts as a failed dial, or we would connect and fail at
         // full speed.
         peer.redial.fail(now);
+        self.carries_to(node, &BTreeSet::new());
         Left::None
     }
 
@@ -510,6 +514,8 @@ impl Book {
         if let Some(peer) = self.peers.get_mut(from) {
             peer.links = links;
         }
+        let carried = records.iter().filter(|it| it.node != *from && it.relays.contains(from));
+        let carried = carried.map(|record| record.node).take(ANNOUNCED_PEERS_MAX).collect();
         let mut news = Learned::default();
         for Record { node, addresses, relays } in records {
             let usable = |address: &&Address| may_be_told(address, place);
@@ -531,9 +537,6 @@ impl Book {
             if origin == Origin::Hearsay && peer.addresses.is_empty() {
                 peer.told_by = Some(*from);
             }
-            if origin == Origin::Hearsay && !peer.is_direct() {
-                peer.note_relays(&relays);
-            }
             if origin == Origin::Announced {
                 // It knows best where it is not any more.
                 peer.addresses.retain(|known| {
@@ -547,6 +550,7 @@ impl Book {
                 }
             }
         }
+        self.carries_to(from, &carried);
         news
     }
 

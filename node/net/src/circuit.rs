@@ -79,6 +79,21 @@ pub(crate) fn carrier(me: PeerId, relaying: Relaying) -> Toggle<relay::Behaviour
 
 /// `bytes`: after so many a circuit ends; 0 is never.
 pub(crate) fn carrier_of(me: PeerId, bytes: u64) -> Toggle<relay::Behaviour> {
+    let mut carrier = relay::Behaviour::new(me, config(bytes));
+    carrier.set_status(Some(relay::Status::Enable));
+    Some(carrier).into()
+}
+
+/// One whose places last as long as this.
+#[cfg(test)]
+pub(crate) fn brief_carrier(me: PeerId, lasts: std::time::Duration) -> Toggle<relay::Behaviour> {
+    let config = relay::Config { reservation_duration: lasts, ..config(0) };
+    let mut carrier = relay::Behaviour::new(me, config);
+    carrier.set_status(Some(relay::Status::Enable));
+    Some(carrier).into()
+}
+
+fn config(bytes: u64) -> relay::Config {
     let config = relay::Config {
         max_reservations: RESERVED_MAX,
         max_reservations_per_peer: RESERVED_PER_PEER_MAX,
@@ -91,12 +106,9 @@ pub(crate) fn carrier_of(me: PeerId, bytes: u64) -> Toggle<relay::Behaviour> {
         max_circuit_bytes: bytes,
         circuit_src_rate_limiters: Vec::new(),
     };
-    let config = config
+    config
         .reservation_rate_per_peer(at_once(CIRCUIT_BURST), CIRCUIT_REFILL)
-        .circuit_src_per_peer(at_once(CIRCUIT_BURST), CIRCUIT_REFILL);
-    let mut carrier = relay::Behaviour::new(me, config);
-    carrier.set_status(Some(relay::Status::Enable));
-    Some(carrier).into()
+        .circuit_src_per_peer(at_once(CIRCUIT_BURST), CIRCUIT_REFILL)
 }
 
 fn at_once(number: u32) -> NonZeroU32 {
@@ -105,9 +117,25 @@ fn at_once(number: u32) -> NonZeroU32 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use libp2p::identity::Keypair;
 
     use super::*;
+    use crate::limits::FULL_MESH_PEERS;
+
+    #[test]
+    fn places_and_circuits_last_for_hours_and_have_no_bound_of_bytes() {
+        let config = config(0);
+        let day = Duration::from_secs(24 * 3600);
+        assert!(config.max_circuit_duration >= 7 * day);
+        assert_eq!(config.max_circuit_bytes, 0);
+        // A client renews its place when three quarters have passed; and clocks may differ.
+        assert!(config.reservation_duration >= day / 24);
+        assert!(config.reservation_duration < config.max_circuit_duration);
+        assert_eq!((config.max_reservations, config.max_reservations_per_peer), (256, 3));
+        assert!(config.max_reservations / config.max_reservations_per_peer > FULL_MESH_PEERS);
+    }
 
     #[test]
     fn an_address_names_its_relay_and_is_told_from_others() {

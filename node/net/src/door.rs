@@ -12,6 +12,7 @@ use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, FutureExt};
 use libp2p::core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade, UpgradeInfo};
 use libp2p::yamux;
 
+use crate::pace::{Paced, Place};
 use crate::trouble::{self, Step, Trouble};
 use crate::twins::Twins;
 
@@ -55,6 +56,8 @@ pub(crate) struct Door {
     pub(crate) word: Word,
     pub(crate) twins: Arc<Twins>,
     pub(crate) streams: yamux::Config,
+    /// Of the other end in the line of those whose circuits are carried.
+    pub(crate) place: Place,
 }
 
 impl Door {
@@ -91,7 +94,7 @@ impl<C> InboundConnectionUpgrade<C> for Door
 where
     C: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    type Output = yamux::Muxer<C>;
+    type Output = Paced<yamux::Muxer<C>>;
     type Error = io::Error;
     type Future = BoxFuture<'static, io::Result<Self::Output>>;
 
@@ -105,7 +108,8 @@ where
                 return Err(io::Error::other("not let in"));
             }
             self.hear(&mut socket).await?;
-            self.streams.upgrade_inbound(socket, info).await
+            let streams = self.streams.upgrade_inbound(socket, info).await?;
+            Ok(Paced::new(streams, self.place))
         }
         .boxed()
     }
@@ -115,7 +119,7 @@ impl<C> OutboundConnectionUpgrade<C> for Door
 where
     C: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    type Output = yamux::Muxer<C>;
+    type Output = Paced<yamux::Muxer<C>>;
     type Error = io::Error;
     type Future = BoxFuture<'static, io::Result<Self::Output>>;
 
@@ -127,7 +131,8 @@ where
                 let _ = socket.close().await;
                 return Err(refused);
             }
-            self.streams.upgrade_outbound(socket, info).await
+            let streams = self.streams.upgrade_outbound(socket, info).await?;
+            Ok(Paced::new(streams, self.place))
         }
         .boxed()
     }

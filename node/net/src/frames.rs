@@ -1,22 +1,54 @@
 //! The format of a frame stream, without any I/O.
 //!
-//! `/clawmesh/frames/3`, opened by the node with the lower id: the acceptor sends one byte,
-//! [`ACCEPTED`]: the stream has reached a link and was not dropped on the way. Then both sides send
-//! frames, each a length (u32, big endian, of the tag and the payload), one tag byte and the
-//! payload.
+//! `/clawmesh/frames/4`, opened by the node with the lower id, which sends one byte, an
+//! [`Opening`]; the acceptor answers with another one: the stream has reached a link and was not
+//! dropped on the way. Then both sides send frames, each a length (u32, big endian, of the tag and
+//! the payload), one tag byte and the payload.
+//!
+//! A link goes from one connection to another by a second stream that goes on from the first: when
+//! the acceptor has answered, the opener ends what it says on the first with the tag `Moved`, and
+//! says the rest on the second. The acceptor does so when it has read that. So each side reads the
+//! first to its end, and then the second: nothing is lost, and nothing comes twice. When the opener
+//! has read the end, there is nothing left in the first.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::limits::{ANNOUNCEMENT_BYTES_MAX, FRAME_BYTES_MAX};
 
-/// The acceptor's first byte.
-pub(crate) const ACCEPTED: u8 = 1;
+/// The first byte of a stream's opener, and of its acceptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// What was said before over another stream has ended.
+    Anew,
+    /// It goes on from the stream before, which is read to its end first.
+    GoesOn,
+}
+
+impl Opening {
+    pub(crate) fn byte(self) -> u8 {
+        match self {
+            Opening::Anew => 1,
+            Opening::GoesOn => 2,
+        }
+    }
+
+    /// `None`: no byte of ours.
+    pub(crate) fn from_byte(byte: u8) -> Option<Opening> {
+        match byte {
+            1 => Some(Opening::Anew),
+            2 => Some(Opening::GoesOn),
+            _ => None,
+        }
+    }
+}
 
 /// The content of a frame: the owner's bytes, or our announcement (`announcement.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     User,
     Announcement,
+    /// The last one: the rest is on another stream.
+    Moved,
 }
 
 /// A peer that sends this is faulty or hostile; the stream cannot be read any further.
@@ -28,6 +60,8 @@ pub(crate) enum FrameError {
     Empty,
     #[error("a frame with the unknown tag {0}")]
     UnknownTag(u8),
+    #[error("bytes after the last frame of a stream")]
+    AfterTheLast,
 }
 
 pub(crate) const LENGTH_BYTES: usize = 4;
@@ -38,6 +72,7 @@ impl Tag {
         match self {
             Tag::User => 0,
             Tag::Announcement => 1,
+            Tag::Moved => 2,
         }
     }
 
@@ -45,6 +80,7 @@ impl Tag {
         match byte {
             0 => Ok(Tag::User),
             1 => Ok(Tag::Announcement),
+            2 => Ok(Tag::Moved),
             other => Err(FrameError::UnknownTag(other)),
         }
     }
@@ -53,6 +89,7 @@ impl Tag {
         match self {
             Tag::User => FRAME_BYTES_MAX,
             Tag::Announcement => ANNOUNCEMENT_BYTES_MAX,
+            Tag::Moved => 0,
         }
     }
 }

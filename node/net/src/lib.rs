@@ -11,7 +11,7 @@
 //! (the API), `orders` (from it to the task), `listening` (the first step); `frames` and
 //! `announcement` (bytes on the wire), `outbox`, `link` (one peer's streams), `book`, `dial` and
 //! `backoff` (known nodes, and when to dial them), `relay` (how much gossip is passed on), `circuit`
-//! (connections through a third node), `gate` (which nodes may connect), `keys` (with which pre-shared key), `private` (a connection under
+//! (connections through a third node), `pace` (how fast), `gate` (which nodes may connect), `keys` (with which pre-shared key), `private` (a connection under
 //! one), `door` (the word that lets it in), `trouble` (why there is no link), `twins` (nodes that run twice), `admission` (guests with an
 //! invitation), `stall` (dead sockets), `echo` (round trips), `machine` (addresses that change, and sleep), `newest` (one connection
 //! to a peer), `topics` (peers' subscriptions), `behaviour` (the libp2p stack), `task` (the loop);
@@ -40,6 +40,7 @@ mod machine;
 mod newest;
 mod orders;
 mod outbox;
+mod pace;
 mod private;
 mod relay;
 mod settings;

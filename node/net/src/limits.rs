@@ -122,8 +122,13 @@ pub(crate) const CONNECTIONS_PER_PEER_MAX: u32 = 3;
 pub(crate) const PLACES: usize = 2;
 /// Places in all: more than [`PLACES`] only at relays that know nodes which no other of them knows.
 pub(crate) const PLACES_MAX: usize = 4;
-/// Relays of one peer that are remembered: its places, and such as it had before.
-pub(crate) const PEER_RELAYS_MAX: usize = 8;
+/// Relays that one peer names for itself: its places, and some.
+pub(crate) const PEER_RELAYS_MAX: usize = 2 * PLACES_MAX;
+/// Members that are remembered for saying that one peer is reached through them: as many as are
+/// connected.
+pub(crate) const CARRIERS_MAX: usize = FULL_MESH_PEERS;
+/// Relays of one peer of which it is remembered that they have had their turn: all that may be named.
+pub(crate) const TRIED_MAX: usize = CARRIERS_MAX + PEER_RELAYS_MAX;
 /// A place that was refused or lost is not asked for again before this.
 pub(crate) const PLACE_AGAIN: Duration = Duration::from_secs(2);
 /// Places that this node gives to others.
@@ -143,6 +148,12 @@ pub(crate) const CIRCUIT_LASTS: Duration = Duration::from_secs(30 * 24 * 3600);
 pub(crate) const CIRCUIT_BURST: u32 = 128;
 /// One more after this.
 pub(crate) const CIRCUIT_REFILL: Duration = Duration::from_secs(1);
+/// Bytes of all circuits together that a node carries in a second, unless it is told otherwise: two
+/// thirds of a line of 100 Mbit/s. The rest is for its own links.
+pub const RELAY_BYTES_PER_SECOND: u64 = 8 * 1024 * 1024;
+/// Time without bytes of circuits that is made up for: an alarm of the system is late by a few
+/// milliseconds, and must not make them slower.
+pub(crate) const PACE_BURST: Duration = Duration::from_millis(100);
 /// Until a relay has opened a circuit: its stream to us, and one to the other end.
 pub(crate) const CIRCUIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// First wait before a peer that is reached through a relay is dialled directly again; doubles up to
@@ -150,6 +161,9 @@ pub(crate) const CIRCUIT_TIMEOUT: Duration = Duration::from_secs(3);
 pub(crate) const DIRECT_MIN: Duration = Duration::from_secs(1);
 /// See [`DIRECT_MIN`]. The relayed link is good enough meanwhile.
 pub(crate) const DIRECT_MAX: Duration = Duration::from_secs(60);
+/// A circuit beside a direct connection is closed when the link has gone over to that, and at the
+/// latest after this: the frames that are under way then are lost, like over any lost connection.
+pub(crate) const MOVE_WITHIN: Duration = Duration::from_secs(10);
 /// Inbound connections, each of pending and established.
 pub(crate) const INBOUND_MAX: u32 = 128;
 /// Connections in total.

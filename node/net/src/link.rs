@@ -6,32 +6,39 @@
 //! that the other has just opened). It is up when the other side has accepted it. When it ends, it
 //! ends for both, and both owners see a `Down` and a new `Up`. The task may wait for the owner's
 //! inbox (that is the back pressure); the swarm task never does.
+//!
+//! A session goes on over another stream when there is a better connection (`link/source.rs`): the
+//! owners see nothing of it.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
-use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use bytes::Bytes;
 use libp2p::swarm::ConnectionId;
 use libp2p::{PeerId, Stream, StreamProtocol};
 use libp2p_stream::{Control, OpenStreamError};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use crate::announcement::{self, Malformed, Record};
+use crate::announcement::{Malformed, Record};
 use crate::backoff::Backoff;
-use crate::frames::{self, ACCEPTED, FrameError, Tag};
+use crate::frames::FrameError;
 use crate::identity::NodeId;
 use crate::inbox::{Allowance, InboxSender, Incoming};
 use crate::limits::{
-    ANNOUNCEMENT_WINDOW, ANNOUNCEMENTS_MAX, COALESCE_BYTES, FRAME_WITHIN, LINK_STREAMS_MAX,
-    OPEN_TIMEOUT, PEER_FRAME_BYTES, PEER_FRAMES_MAX, PEER_GOSSIP_BYTES, PEER_GOSSIP_MAX,
-    READ_BYTES, REOPEN_MAX, REOPEN_MIN,
+    FRAME_WITHIN, LINK_STREAMS_MAX, PEER_FRAME_BYTES, PEER_FRAMES_MAX, PEER_GOSSIP_BYTES,
+    PEER_GOSSIP_MAX, REOPEN_MAX, REOPEN_MIN,
 };
 use crate::outbox::Outbox;
 
-pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/clawmesh/frames/3");
+mod exchange;
+mod source;
+
+use exchange::{Reader, exchange};
+use source::Source;
+
+pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/clawmesh/frames/4");
 
 const REOPEN: Backoff = Backoff { min: REOPEN_MIN, max: REOPEN_MAX };
 
@@ -51,15 +58,38 @@ impl Role {
 /// Is there a connection to open streams on?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connection {
-    /// Yes: since this one. Another one here means that those before it are dead, and streams over
-    /// them have ended.
-    Open(ConnectionId),
+    /// Yes.
+    Open {
+        /// Another one here means that those before it are dead, and streams over them have ended.
+        since: ConnectionId,
+        /// Another one here means that a better one is there: streams are to go on over it.
+        now: ConnectionId,
+    },
     Gone,
 }
 
 impl Connection {
+    /// Since this one, everything goes over it.
+    pub(crate) fn over(connection: ConnectionId) -> Connection {
+        Connection::Open { since: connection, now: connection }
+    }
+
     fn is_open(&self) -> bool {
-        matches!(self, Connection::Open(_))
+        self.since().is_some()
+    }
+
+    fn since(&self) -> Option<ConnectionId> {
+        match self {
+            Connection::Open { since, .. } => Some(*since),
+            Connection::Gone => None,
+        }
+    }
+
+    fn now(&self) -> Option<ConnectionId> {
+        match self {
+            Connection::Open { now, .. } => Some(*now),
+            Connection::Gone => None,
+        }
     }
 }
 
@@ -81,6 +111,8 @@ pub(crate) struct Link {
 pub(crate) enum LinkEvent {
     Up,
     Down,
+    /// Nothing is said over the connection before any more, and all that was has been read.
+    Moved,
     /// The peer's announcement.
     Announced(Vec<Record>),
     /// The streams could not be opened or broke.
@@ -119,13 +151,7 @@ pub(crate) fn spawn(ends: Ends) -> Link {
     let outbox = Arc::new(Outbox::default());
     let task = LinkTask {
         node: ends.node,
-        source: Source {
-            role: ends.role,
-            peer: ends.peer,
-            control: ends.control.0,
-            arrivals,
-            arrived: None,
-        },
+        source: Source::new(ends.role, ends.peer, ends.control.0, arrivals),
         connection: connection_seen,
         announcement: announcement_seen,
         outbox: outbox.clone(),
@@ -168,6 +194,8 @@ enum Broken {
     Open(#[from] OpenStreamError),
     #[error("open a frame stream: the peer does not answer")]
     TimedOut,
+    #[error("open a frame stream: the peer's answer is none")]
+    Garbled,
     #[error("a frame that has begun is not there after {FRAME_WITHIN:?}")]
     Slow,
     #[error(transparent)]
@@ -195,13 +223,13 @@ impl LinkTask {
                 Ok(Reached::Up) => failures = 1,
                 Err(Over) => return,
             }
-            if self.source.role == Role::Acceptor {
+            if self.source.is_acceptor() {
                 // The opener is the one who waits.
                 continue;
             }
             tokio::select! {
                 () = sleep(REOPEN.after(failures)) => {}
-                other = self.connection.wait_for(|connection| *connection != over) => {
+                other = self.connection.wait_for(|connection| connection.since() != over.since()) => {
                     if other.is_err() {
                         return;
                     }
@@ -237,12 +265,14 @@ impl LinkTask {
 
     /// Both directions at once, until one of them ends.
     async fn exchange(&mut self, stream: Stream, over: Connection) -> Broken {
-        let (incoming, outgoing) = stream.split();
         let reader = Reader::new(self.node, &self.inbox, &self.frames, &self.events);
+        let mut better = self.connection.clone();
+        let (next, after) = exchange::next();
+        let teller = (self.node, &self.events);
+        let exchanged = exchange(stream, reader, &self.outbox, &mut self.announcement, after);
         tokio::select! {
-            why = reader.run(incoming) => why,
-            why = write(outgoing, &self.outbox, &mut self.announcement) => why,
-            why = self.source.replaced() => why,
+            why = exchanged => why,
+            why = self.source.moves(next, &mut better, over.now(), teller) => why,
             () = disconnected(&mut self.connection, over) => Broken::Disconnected,
         }
     }
@@ -255,7 +285,7 @@ impl LinkTask {
                 self.tell(LinkEvent::Failed(text)).await
             }
             Broken::Slow => self.tell(LinkEvent::Dubious(text)).await,
-            Broken::Frame(_) | Broken::Announcement(_) => {
+            Broken::Frame(_) | Broken::Announcement(_) | Broken::Garbled => {
                 self.tell(LinkEvent::Violated(text)).await
             }
             Broken::Stopped => Err(Over),
@@ -276,188 +306,5 @@ enum Reached {
 /// Also when the swarm task has dropped the link.
 async fn disconnected(connection: &mut watch::Receiver<Connection>, from: Connection) {
     // An error means that the link was dropped, which ends the session as well; `run` sees it next.
-    let _ = connection.wait_for(|connection| *connection != from).await;
-}
-
-/// Opens or accepts streams.
-struct Source {
-    role: Role,
-    peer: PeerId,
-    control: Control,
-    arrivals: mpsc::Receiver<Stream>,
-    /// A stream that ended the session before, and belongs to the next.
-    arrived: Option<Stream>,
-}
-
-impl Source {
-    /// A stream that both sides have in their hands.
-    async fn next(&mut self) -> Result<Stream, Broken> {
-        match self.role {
-            Role::Opener => {
-                timeout(OPEN_TIMEOUT, self.open()).await.unwrap_or(Err(Broken::TimedOut))
-            }
-            Role::Acceptor => self.accept().await,
-        }
-    }
-
-    async fn open(&mut self) -> Result<Stream, Broken> {
-        let mut stream = self.control.open_stream(self.peer, PROTOCOL).await?;
-        let mut answer = [0];
-        // libp2p-stream drops streams that arrive faster than they are fetched; the byte says that
-        // it did not.
-        stream.read_exact(&mut answer).await?;
-        Ok(stream)
-    }
-
-    async fn accept(&mut self) -> Result<Stream, Broken> {
-        let mut stream = match self.arrived.take() {
-            Some(stream) => stream,
-            None => self.arrivals.recv().await.ok_or(Broken::Stopped)?,
-        };
-        // If the opener gave up and began anew, only its last stream is alive.
-        while let Ok(newer) = self.arrivals.try_recv() {
-            stream = newer;
-        }
-        stream.write_all(&[ACCEPTED]).await?;
-        stream.flush().await?;
-        Ok(stream)
-    }
-
-    /// Resolves when the opener opens another stream: it has given up the one before.
-    async fn replaced(&mut self) -> Broken {
-        match (self.role, self.arrivals.recv().await) {
-            (Role::Acceptor, Some(stream)) => {
-                self.arrived = Some(stream);
-                Broken::Replaced
-            }
-            // The swarm task gives no streams to an opener.
-            (Role::Opener, Some(_)) => Broken::Replaced,
-            (Role::Acceptor | Role::Opener, None) => Broken::Stopped,
-        }
-    }
-}
-
-async fn write(
-    mut stream: impl AsyncWrite + Unpin,
-    outbox: &Outbox,
-    announcement: &mut watch::Receiver<Bytes>,
-) -> Broken {
-    loop {
-        let (tag, payloads) = tokio::select! {
-            payloads = outbox.take() => (Tag::User, payloads),
-            changed = announcement.changed() => {
-                if changed.is_err() {
-                    return Broken::Stopped;
-                }
-                (Tag::Announcement, vec![announcement.borrow_and_update().clone()])
-            }
-        };
-        if let Err(error) = write_frames(&mut stream, tag, payloads).await {
-            return Broken::Io(error);
-        }
-    }
-}
-
-/// Small frames go out in one write; large ones are not copied for it.
-async fn write_frames(
-    stream: &mut (impl AsyncWrite + Unpin),
-    tag: Tag,
-    payloads: Vec<Bytes>,
-) -> io::Result<()> {
-    let mut buffer = BytesMut::new();
-    for payload in payloads {
-        frames::put_header(&mut buffer, tag, payload.len());
-        if payload.len() < COALESCE_BYTES {
-            buffer.extend_from_slice(&payload);
-        } else {
-            stream.write_all(&buffer).await?;
-            buffer.clear();
-            stream.write_all(&payload).await?;
-        }
-    }
-    stream.write_all(&buffer).await?;
-    stream.flush().await
-}
-
-/// Reads the peer's stream into the inbox.
-struct Reader<'a> {
-    node: NodeId,
-    inbox: &'a InboxSender,
-    frames: &'a Allowance,
-    events: &'a mpsc::Sender<(NodeId, LinkEvent)>,
-    announcements: u32,
-    announcements_since: Instant,
-}
-
-impl<'a> Reader<'a> {
-    fn new(
-        node: NodeId,
-        inbox: &'a InboxSender,
-        frames: &'a Allowance,
-        events: &'a mpsc::Sender<(NodeId, LinkEvent)>,
-    ) -> Reader<'a> {
-        let announcements_since = Instant::now();
-        Reader { node, inbox, frames, events, announcements: 0, announcements_since }
-    }
-
-    async fn run(mut self, mut stream: impl AsyncRead + Unpin) -> Broken {
-        let mut buffer = BytesMut::new();
-        let mut whole = Box::pin(sleep(FRAME_WITHIN));
-        loop {
-            let filled = buffer.len();
-            if filled == 0 {
-                // Given back: a large frame was in it.
-                buffer = BytesMut::new();
-            }
-            buffer.resize(filled + READ_BYTES, 0);
-            let read = tokio::select! {
-                read = stream.read(&mut buffer[filled..]) => read,
-                () = &mut whole, if filled > 0 => return Broken::Slow,
-            };
-            let read = match read {
-                Ok(0) => return Broken::Closed,
-                Ok(read) => read,
-                Err(error) => return Broken::Io(error),
-            };
-            buffer.truncate(filled + read);
-            if filled == 0 {
-                whole.as_mut().reset(tokio::time::Instant::now() + FRAME_WITHIN);
-            }
-            loop {
-                match frames::take_frame(&mut buffer) {
-                    Ok(None) => break,
-                    Ok(Some((tag, payload))) => {
-                        if let Err(why) = self.take(tag, payload).await {
-                            return why;
-                        }
-                        // The time that we took is not the peer's.
-                        whole.as_mut().reset(tokio::time::Instant::now() + FRAME_WITHIN);
-                    }
-                    Err(error) => return Broken::Frame(error),
-                }
-            }
-        }
-    }
-
-    async fn take(&mut self, tag: Tag, payload: Bytes) -> Result<(), Broken> {
-        match tag {
-            Tag::User => self
-                .inbox
-                .put_frame(self.node, payload, self.frames)
-                .await
-                .map_err(|_| Broken::Stopped),
-            Tag::Announcement => {
-                if self.announcements_since.elapsed() > ANNOUNCEMENT_WINDOW {
-                    self.announcements_since = Instant::now();
-                    self.announcements = 0;
-                }
-                self.announcements += 1;
-                if self.announcements > ANNOUNCEMENTS_MAX {
-                    return Ok(());
-                }
-                let event = LinkEvent::Announced(announcement::decode(payload)?);
-                self.events.send((self.node, event)).await.map_err(|_| Broken::Stopped)
-            }
-        }
-    }
+    let _ = connection.wait_for(|connection| connection.since() != from.since()).await;
 }

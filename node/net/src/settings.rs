@@ -72,6 +72,12 @@ pub struct Settings {
     pub discovery: Discovery,
     /// Whom to carry circuits for.
     pub relaying: Relaying,
+    /// Bytes of all circuits together that are carried in a second; 0 is without a bound.
+    /// [`crate::limits::RELAY_BYTES_PER_SECOND`].
+    pub relay_rate: u64,
+    /// What it does to the bytes that it carries.
+    #[cfg(test)]
+    pub(crate) lie: crate::pace::Lies,
 }
 
 /// Why the network did not start.

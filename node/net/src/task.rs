@@ -263,7 +263,8 @@ impl Task {
         if self.shared.keys.take_renewed() {
             self.disconnect_strangers();
         }
-        for connection in dead {
+        let left = self.shared.book().circuits_left(now);
+        for connection in dead.into_iter().chain(left) {
             self.swarm.close_connection(connection);
         }
         for target in due {
@@ -544,16 +545,17 @@ impl Task {
         drop(book);
         match admission {
             Admission::Admitted => {
-                let mut gone = self.shared.book().circuits_beside(&node);
-                if endpoint.is_listener() {
-                    gone.extend(self.shared.book().dialled_again(&node, Instant::now()));
-                }
+                let gone = self.given_up(&node, endpoint);
+                let circuits = self.shared.book().circuits_beside(&node);
                 self.link(node, peer).connection.send_if_modified(|current| {
-                    let anew = *current == Connection::Gone || !gone.is_empty();
-                    if anew {
-                        *current = Connection::Open(connection);
-                    }
-                    anew
+                    let next = match *current {
+                        Connection::Open { since, now } if gone.is_empty() => {
+                            let better = circuits.contains(&now);
+                            Connection::Open { since, now: if better { connection } else { now } }
+                        }
+                        Connection::Open { .. } | Connection::Gone => Connection::over(connection),
+                    };
+                    std::mem::replace(current, next) != next
                 });
                 for connection in gone {
                     self.swarm.close_connection(connection);
@@ -701,6 +703,13 @@ impl Task {
                 tracing::info!(node = short(&node), "peer down");
                 self.shared.book().down(&node, Instant::now());
                 self.announce_soon();
+            }
+            LinkEvent::Moved => {
+                tracing::debug!(node = short(&node), "the link is direct now");
+                let circuits = self.shared.book().circuits_beside(&node);
+                for circuit in circuits {
+                    self.swarm.close_connection(circuit);
+                }
             }
             LinkEvent::Announced(records) => self.on_announced(node, records),
             LinkEvent::Failed(error) => {

@@ -21,7 +21,7 @@ use crate::address::{Address, PeerAddress, address_in, multiaddr_of};
 use crate::announcement::{self, Record};
 use crate::behaviour::{self, Behaviour, VERSION};
 use crate::circuit;
-use crate::frames::{ACCEPTED, LENGTH_BYTES, Tag, take_frame};
+use crate::frames::{self, LENGTH_BYTES, Tag, take_frame};
 use crate::identity::{NodeId, node_of, peer_of};
 use crate::keys::Keys;
 use crate::link::{PROTOCOL, Role};
@@ -154,6 +154,21 @@ impl Rogue {
         })
     }
 
+    /// An honest one, whose places last as long as this.
+    #[cfg(test)]
+    pub(crate) fn start_brief(
+        settings: &Settings,
+        places_last: Duration,
+    ) -> Result<Rogue, StartError> {
+        Rogue::launch(settings, Vec::new(), |swarm| {
+            let me = *swarm.local_peer_id();
+            swarm.behaviour_mut().carrier = circuit::brief_carrier(me, places_last);
+            for address in &settings.listen {
+                drop(swarm.listen_on(multiaddr_of(*address)));
+            }
+        })
+    }
+
     fn launch(
         settings: &Settings,
         victims: Vec<SocketAddr>,
@@ -168,6 +183,9 @@ impl Rogue {
             VERSION,
         )?;
         spoil(&mut swarm);
+        // Another relay in it has not heard of it yet, and would give no places.
+        let peer = *swarm.local_peer_id();
+        swarm.add_external_address(circuit::own_address(&peer));
         let me = node_of(swarm.local_peer_id())
             .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
         let control = swarm.behaviour().frames.new_control();
@@ -231,7 +249,8 @@ impl Rogue {
                 control.accept(PROTOCOL).map_err(io::Error::other)?;
             while let Some((peer, mut stream)) = streams.next().await {
                 if node_of(&peer) == Some(to) {
-                    stream.write_all(&[ACCEPTED]).await?;
+                    stream.read_exact(&mut [0]).await?;
+                    stream.write_all(&[frames::Opening::Anew.byte()]).await?;
                     stream.flush().await?;
                     return Ok(RawStream(stream));
                 }
@@ -240,8 +259,9 @@ impl Rogue {
         }
         let peer = peer_of(&to).ok_or(io::ErrorKind::NotFound)?;
         let mut stream = control.open_stream(peer, PROTOCOL).await.map_err(io::Error::other)?;
-        let mut accepted = [0];
-        stream.read_exact(&mut accepted).await?;
+        stream.write_all(&[frames::Opening::Anew.byte()]).await?;
+        stream.flush().await?;
+        stream.read_exact(&mut [0]).await?;
         Ok(RawStream(stream))
     }
 }

@@ -40,6 +40,10 @@ pub(super) struct Relay {
     /// Bytes of sealed rooms kept for members that are away, at most half of this: 0 to 1024GiB [default: 0]
     #[arg(long, value_name = "BYTES")]
     carry: Option<String>,
+    /// Bytes a second of all links together that are carried; a member that sends more than others waits, and they do
+    /// not. From 64KiB, or 0: without a bound [default: 8MiB]
+    #[arg(long, value_name = "BYTES")]
+    relay_rate: Option<String>,
     /// This node's name for people [default: the machine's name]
     #[arg(long)]
     name: Option<String>,
@@ -80,6 +84,7 @@ impl Relay {
             tls_key: self.tls_key,
             reached_at: self.reached_at,
             carry: self.carry,
+            relay_rate: self.relay_rate,
             name: self.name,
             log: self.log,
             log_format: self.log_format,

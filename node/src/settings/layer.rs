@@ -124,6 +124,10 @@ pub(crate) struct Layer {
     /// [default: members]
     #[arg(long, value_name = "FOR")]
     pub(crate) relay: Option<String>,
+    /// Bytes a second of all such links together; a member that sends more than others waits, and they do not. From
+    /// 64KiB, or 0: without a bound [default: 8MiB]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) relay_rate: Option<String>,
     /// It is of `clawmeshd relay`.
     #[arg(skip)]
     #[serde(skip)]
@@ -377,6 +381,7 @@ impl Layer {
             join: list("JOIN"),
             no_discovery: switch("NO_DISCOVERY")?,
             relay: text("RELAY"),
+            relay_rate: text("RELAY_RATE"),
             is_relay: None,
             name: text("NAME"),
             no_auth: switch("NO_AUTH")?,

@@ -58,6 +58,7 @@ fn a_node_carries_for_members_unless_it_is_told_not_to() {
     assert_eq!(relaying(&[], &[]), Relaying::Members);
     assert_eq!(relaying(&["--relay", "off"], &[]), Relaying::Off);
     assert_eq!(relaying(&[], &[("CLAWMESH_RELAY", "off")]), Relaying::Off);
+    assert_eq!(settings(&["--relay-rate", "1MiB"], &[], None).relay_rate, 1 << 20);
 }
 
 #[test]

@@ -207,15 +207,12 @@ fn numbers(
     let mut places: BTreeMap<PlaceKey, Vec<(Number, Option<Fate>)>> = BTreeMap::new();
     let mut table = write.open_table(NUMBERS)?;
     for (key, new) in rows {
-        let old = match table.get(key)? {
-            Some(row) => {
-                let (log, seq, fate) = row.value();
-                Some((LocalRef { log, seq }, fate_of(fate)?))
-            }
-            None => None,
-        };
+        // Nearly all are new: then one way through the tree is enough.
+        let old = insert_number(&mut table, *key, *new)?;
         let (at, fate) = settle(old, *new);
-        table.insert(key, (at.log, at.seq, fate_byte(fate)))?;
+        if (at, fate) != *new {
+            insert_number(&mut table, *key, (at, fate))?;
+        }
         let number = Number(key.1);
         if let Some((before, _)) = old
             && before != at
@@ -226,18 +223,43 @@ fn numbers(
     }
     let mut table = write.open_table(PLACES)?;
     for (key, changes) in places {
-        let mut numbers = match table.get(key)? {
-            Some(row) => Numbers::decode(row.value())?,
-            None => Numbers::default(),
-        };
-        for (number, fate) in changes {
-            numbers.set(number, fate);
-        }
-        if numbers.0.is_empty() {
-            table.remove(key)?;
-        } else {
-            table.insert(key, numbers.encode().as_slice())?;
-        }
+        place(&mut table, key, &changes)?;
+    }
+    Ok(())
+}
+
+/// The row that was there.
+fn insert_number(
+    table: &mut redb::Table<'_, (u32, u64), (u32, u64, u8)>,
+    key: (u32, u64),
+    (at, fate): (LocalRef, Fate),
+) -> Result<Option<(LocalRef, Fate)>, CommitError> {
+    let Some(old) = table.insert(key, (at.log, at.seq, fate_byte(fate)))? else { return Ok(None) };
+    let (log, seq, fate) = old.value();
+    Ok(Some((LocalRef { log, seq }, fate_of(fate)?)))
+}
+
+/// Changes of one entry's numbers.
+fn place(
+    table: &mut redb::Table<'_, PlaceKey, &[u8]>,
+    key: PlaceKey,
+    changes: &[(Number, Option<Fate>)],
+) -> Result<(), CommitError> {
+    let set = |mut numbers: Numbers| {
+        changes.iter().for_each(|(number, fate)| numbers.set(*number, *fate));
+        numbers
+    };
+    // Nearly all entries have no numbers yet.
+    let new = set(Numbers::default());
+    let old = match table.insert(key, new.encode().as_slice())? {
+        Some(row) => Numbers::decode(row.value())?,
+        None => Numbers::default(),
+    };
+    let now = set(old);
+    if now.0.is_empty() {
+        table.remove(key)?;
+    } else if now != new {
+        table.insert(key, now.encode().as_slice())?;
     }
     Ok(())
 }

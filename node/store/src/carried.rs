@@ -195,7 +195,8 @@ pub fn hand_over(
     bodies.retain(|body| {
         runs.iter().any(|run| run.log == body.log && (run.first..=run.last()).contains(&body.seq))
     });
-    let parcel = Parcel { of: None, room, runs, bodies, records: Vec::new() };
+    let (records, contents) = (Vec::new(), Vec::new());
+    let parcel = Parcel { of: None, room, runs, bodies, records, contents };
     Ok(Some(Message::Parcel(parcel)))
 }
 
@@ -213,8 +214,26 @@ pub fn hand_over_records(
         return Ok(None);
     };
     records.truncate(CARRIED_AT_ONCE_MAX);
-    let (runs, bodies) = (Vec::new(), Vec::new());
-    Ok(Some(Message::Parcel(Parcel { of: None, room, runs, bodies, records })))
+    let (runs, bodies, contents) = (Vec::new(), Vec::new(), Vec::new());
+    Ok(Some(Message::Parcel(Parcel { of: None, room, runs, bodies, records, contents })))
+}
+
+/// The same of records with their bytes apart. Those whose bytes are not here are left out.
+///
+/// # Errors
+///
+/// See [`ReadError`].
+pub fn hand_over_whole(
+    reader: &Reader,
+    room: RoomId,
+    (shelf, keys): (&Shelf, &[RecordKey]),
+) -> Result<Option<Message>, ReadError> {
+    let contents = records::whole(reader, shelf, keys)?;
+    if contents.is_empty() {
+        return Ok(None);
+    }
+    let (runs, bodies, records) = (Vec::new(), Vec::new(), Vec::new());
+    Ok(Some(Message::Parcel(Parcel { of: None, room, runs, bodies, records, contents })))
 }
 
 /// Things that are carried, for a node that they are for (`Effect::GiveOn`), in the same way. `None`: they are gone.
@@ -224,7 +243,8 @@ pub fn hand_over_records(
 /// See [`ReadError`].
 pub fn give_on(reader: &Reader, at: &[CarriedAt]) -> Result<Option<Message>, ReadError> {
     let Some(CarriedAt { of, room, .. }) = at.first().copied() else { return Ok(None) };
-    let (mut runs, mut all, mut records) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut runs, mut all) = (Vec::new(), Vec::new());
+    let (mut records, mut contents) = (Vec::new(), Vec::new());
     let mut bytes = 0;
     let read = reader.databases().disk.read()?;
     let loads = table(&read, LOADS)?;
@@ -240,11 +260,12 @@ pub fn give_on(reader: &Reader, at: &[CarriedAt]) -> Result<Option<Message>, Rea
                 all.extend(bodies);
             }
             Load::Record(record) => records.push(record),
+            Load::Whole(whole) => contents.push(whole),
         }
     }
-    if runs.is_empty() && records.is_empty() {
+    if runs.is_empty() && records.is_empty() && contents.is_empty() {
         return Ok(None);
     }
-    let parcel = Parcel { of: Some(of), room, runs, bodies: all, records };
+    let parcel = Parcel { of: Some(of), room, runs, bodies: all, records, contents };
     Ok(Some(Message::Parcel(parcel)))
 }

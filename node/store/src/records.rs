@@ -19,6 +19,7 @@ use mesh::{
         threads::{self, ThreadFact},
     },
     wire::{
+        carry::Whole,
         contents::{Content, SentContents},
         message::Message,
         record::{CollectionNumber, Record, RecordKey, Space},
@@ -41,6 +42,7 @@ const _: () = assert!(
     WANT_REPLY_BYTES + ACCOUNT_RECORD_BYTES_MAX + RECORD_OVERHEAD_BYTES < FRAME_BYTES_MAX
         && RECORDS_IN_MESSAGE_MAX * 64 < FRAME_BYTES_MAX
         && WANT_REPLY_BYTES + FILE_BYTES_MAX + SEAL_BYTES < FRAME_BYTES_MAX
+        && WANT_REPLY_BYTES + FILE_BYTES_MAX + ACCOUNT_RECORD_BYTES_MAX < FRAME_BYTES_MAX
 );
 
 /// The records of one kind in one space.
@@ -260,6 +262,33 @@ pub fn contents(
     }
     let (space, collection) = (shelf.space, shelf.collection);
     Ok(Message::Contents(SentContents { space, collection, contents, lacking }))
+}
+
+/// Records with their bytes apart, as many as one message of about [`WANT_REPLY_BYTES`] takes, or one. Those that have none, or
+/// whose bytes are not here, are left out.
+pub(crate) fn whole(
+    reader: &Reader,
+    shelf: &Shelf,
+    keys: &[RecordKey],
+) -> Result<Vec<Whole>, ReadError> {
+    let read = reader.databases().disk.read()?;
+    let (rows, contents) = (table(&read, RECORDS)?, table(&read, CONTENTS)?);
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    for key in keys {
+        let row = shelf.row(*key);
+        let (Some(record), Some(content)) =
+            (rows.get(row.as_slice())?, contents.get(row.as_slice())?)
+        else {
+            continue;
+        };
+        bytes += record.value().len() + content.value().len();
+        if bytes > WANT_REPLY_BYTES && !found.is_empty() {
+            break;
+        }
+        let record = decode(record.value(), "record")?;
+        found.push(Whole { record, bytes: content.value().to_vec().into() });
+    }
+    Ok(found)
 }
 
 /// The keys whose files of a room show, of those that wrote the rows that begin so. All rows are looked through if all keys

@@ -594,7 +594,7 @@ mod tests {
                         | "requests/1"
                         | "carriages/1"
                         | "carried/1"
-                        | "loads/1"
+                        | "loads/2"
                         | "owed/1"
                 )
             })

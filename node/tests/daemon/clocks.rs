@@ -71,6 +71,7 @@ async fn a_peer_whose_clock_is_wrong_is_named_in_status_and_metrics() {
         web: net::Web::default(),
         discovery: Discovery::Configured,
         relaying: net::Relaying::Off,
+        relay_rate: 0,
     })
     .await
     .unwrap();
@@ -121,6 +122,7 @@ async fn a_node_that_joins_with_another_time_is_told_so_at_once() {
         web: net::Web::default(),
         discovery: Discovery::Configured,
         relaying: net::Relaying::Off,
+        relay_rate: 0,
     })
     .await
     .unwrap();

@@ -72,6 +72,7 @@ impl Insider {
             web: net::Web::default(),
             discovery: net::Discovery::Configured,
             relaying: net::Relaying::Members,
+            relay_rate: net::limits::RELAY_BYTES_PER_SECOND,
         }
     }
 }

@@ -56,14 +56,14 @@ pub(super) struct Said {
 }
 
 impl Said {
-    fn content(self) -> String {
+    pub(super) fn content(self) -> String {
         let mut text = format!("{} {} {} ", self.sender, self.count, self.at_us);
         // Writing to a String cannot fail.
         let _ = write!(text, "{:x<1$}", "", CONTENT_BYTES.saturating_sub(text.len()));
         text
     }
 
-    fn parse(content: &str) -> Option<Said> {
+    pub(super) fn parse(content: &str) -> Option<Said> {
         let mut parts = content.split(' ');
         let sender = parts.next()?.parse().ok()?;
         let count = parts.next()?.parse().ok()?;
@@ -80,6 +80,18 @@ pub(super) enum Incoming {
     Said(Said),
     /// Anything else.
     Other,
+}
+
+/// A client that sends messages and hears them, of whatever server.
+pub(super) trait Speaker {
+    /// Writes a message when next flushed. Returns the request's number.
+    fn say(&mut self, room: &str, said: Said) -> u64;
+    /// Writes what waits.
+    async fn flush(&mut self) -> Result<()>;
+    /// The next thing that comes. A refusal is an error. Not to be cancelled.
+    async fn incoming(&mut self) -> Result<Incoming>;
+    /// Whether there is more that needs no waiting.
+    fn has_more(&self) -> bool;
 }
 
 #[derive(Deserialize)]
@@ -192,49 +204,6 @@ impl Connection {
         self.requests
     }
 
-    /// Writes a message when next flushed. Returns the request's number.
-    pub(super) fn say(&mut self, room: &str, said: Said) -> u64 {
-        self.requests += 1;
-        let (id, content) = (self.requests, said.content());
-        // Writing to a Vec cannot fail; neither text has anything to escape.
-        let _ = writeln!(
-            self.out,
-            r#"{{"id":"{id}","type":"send_message","payload":{{"room_id":"{room}","content":"{content}"}}}}"#
-        );
-        id
-    }
-
-    pub(super) async fn flush(&mut self) -> Result<()> {
-        if !self.out.is_empty() {
-            self.writer.write_all(&self.out).await.context("the server hung up")?;
-            self.out.clear();
-        }
-        Ok(())
-    }
-
-    /// The next thing that comes. A refusal is an error. Not to be cancelled.
-    pub(super) async fn incoming(&mut self) -> Result<Incoming> {
-        self.read_line().await?;
-        let frame: Frame<'_> = serde_json::from_slice(&self.line)?;
-        if let Some(to) = &frame.reply_to {
-            if frame.kind == "error" {
-                bail!("a request is refused: {}", frame.payload);
-            }
-            return Ok(Incoming::Ok(to.parse().context("an answer to what was never asked")?));
-        }
-        if frame.kind == "message_received" {
-            let message: Message<'_> = serde_json::from_str(frame.payload.get())?;
-            return Ok(Said::parse(&message.content).map_or(Incoming::Other, Incoming::Said));
-        }
-        self.beat().await?;
-        Ok(Incoming::Other)
-    }
-
-    /// Whether there is more that needs no waiting.
-    pub(super) fn has_more(&self) -> bool {
-        self.reader.buffer().contains(&b'\n')
-    }
-
     /// Answers the last line, if it is a heartbeat.
     async fn beat(&mut self) -> Result<()> {
         let frame: Frame<'_> = serde_json::from_slice(&self.line)?;
@@ -259,6 +228,48 @@ impl Connection {
             bail!("the server hung up");
         }
         Ok(())
+    }
+}
+
+impl Speaker for Connection {
+    fn say(&mut self, room: &str, said: Said) -> u64 {
+        self.requests += 1;
+        let (id, content) = (self.requests, said.content());
+        // Writing to a Vec cannot fail; neither text has anything to escape.
+        let _ = writeln!(
+            self.out,
+            r#"{{"id":"{id}","type":"send_message","payload":{{"room_id":"{room}","content":"{content}"}}}}"#
+        );
+        id
+    }
+
+    async fn flush(&mut self) -> Result<()> {
+        if !self.out.is_empty() {
+            self.writer.write_all(&self.out).await.context("the server hung up")?;
+            self.out.clear();
+        }
+        Ok(())
+    }
+
+    async fn incoming(&mut self) -> Result<Incoming> {
+        self.read_line().await?;
+        let frame: Frame<'_> = serde_json::from_slice(&self.line)?;
+        if let Some(to) = &frame.reply_to {
+            if frame.kind == "error" {
+                bail!("a request is refused: {}", frame.payload);
+            }
+            return Ok(Incoming::Ok(to.parse().context("an answer to what was never asked")?));
+        }
+        if frame.kind == "message_received" {
+            let message: Message<'_> = serde_json::from_str(frame.payload.get())?;
+            return Ok(Said::parse(&message.content).map_or(Incoming::Other, Incoming::Said));
+        }
+        self.beat().await?;
+        Ok(Incoming::Other)
+    }
+
+    fn has_more(&self) -> bool {
+        self.reader.buffer().contains(&b'\n')
     }
 }
 

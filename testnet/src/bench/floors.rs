@@ -166,6 +166,7 @@ fn network(secret_key: [u8; 32], peers: Vec<PeerAddress>) -> Settings {
         web: net::Web::default(),
         discovery: Discovery::Configured,
         relaying: net::Relaying::Members,
+        relay_rate: net::limits::RELAY_BYTES_PER_SECOND,
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::{
-    connection::Connection,
+    connection::{Connection, Speaker as _},
     figure::{Figure, Target, Unit},
     run::Run,
 };

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use futures::future::{join_all, try_join_all};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::connection::{Clock, Connection, Incoming, SILENT, Said};
+use super::connection::{Clock, Connection, Incoming, SILENT, Said, Speaker};
 use crate::process::Mesh;
 
 /// A server at which agents attach.
@@ -35,7 +35,7 @@ impl Server {
 /// Sends one message after the other, each when the one before was acknowledged. How long each took, in
 /// microseconds.
 pub(super) async fn one_in_flight(
-    connection: &mut Connection,
+    connection: &mut impl Speaker,
     room: &str,
     clock: Clock,
     lasts: Duration,
@@ -54,8 +54,8 @@ pub(super) async fn one_in_flight(
 
 /// A sender that keeps so many messages in flight, and hears the others of its room.
 #[derive(Debug)]
-pub(super) struct Pump {
-    connection: Connection,
+pub(super) struct Pump<C = Connection> {
+    connection: C,
     room: String,
     sender: usize,
     clock: Clock,
@@ -65,8 +65,8 @@ pub(super) struct Pump {
     heard: BTreeMap<usize, u64>,
 }
 
-impl Pump {
-    pub(super) fn new(connection: Connection, room: &str, sender: usize, clock: Clock) -> Pump {
+impl<C: Speaker> Pump<C> {
+    pub(super) fn new(connection: C, room: &str, sender: usize, clock: Clock) -> Pump<C> {
         let room = room.to_owned();
         Pump { connection, room, sender, clock, sent: 0, acknowledged: 0, heard: BTreeMap::new() }
     }
@@ -133,8 +133,8 @@ pub(super) struct Pumped {
 }
 
 /// Runs all of these at once. Those in one room hear each other, everything, each once.
-pub(super) async fn pump(
-    pumps: &mut [Pump],
+pub(super) async fn pump<C: Speaker>(
+    pumps: &mut [Pump<C>],
     window: u64,
     lasts: Duration,
     most: u64,

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::{
     clawtank,
     figure::Figure,
-    finder, goclaw, keeping, nodes, page, profiles,
+    finder, goclaw, keeping, nats, nodes, page, profiles,
     report::Report,
     run::Run,
     search,
@@ -70,5 +70,6 @@ async fn measured(run: &Run, row: Row) -> Result<Vec<Figure>> {
         Row::Clawtank => clawtank::claims(run).await,
         Row::Replay => clawtank::replay(run).await,
         Row::Spectators => clawtank::spectators(run).await,
+        Row::Nats => nats::nats(run).await,
     }
 }

@@ -11,6 +11,7 @@ use tokio::{
 };
 
 use super::{
+    connection::Speaker as _,
     figure::{Figure, Target, Unit},
     load::Server,
     nodes::{pid, reach},

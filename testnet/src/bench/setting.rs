@@ -65,6 +65,8 @@ pub enum Row {
     Spectators,
     /// A long room as one file
     Replay,
+    /// NATS JetStream under the same loads (with --nats)
+    Nats,
 }
 
 impl Row {
@@ -84,6 +86,8 @@ pub struct Setting {
     pub target: Target,
     /// Another daemon, such as that of the commit before: each row is measured with it, too, right before.
     pub beside: Option<PathBuf>,
+    /// The server of NATS to compare with.
+    pub nats: Option<PathBuf>,
     /// So many times the durations and the messages.
     pub scale: f64,
     /// Is told how far the run is.

@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use serde_json::json;
 
 use super::{
-    connection::{Connection, Incoming},
+    connection::{Connection, Incoming, Speaker},
     figure::{Figure, Target, Unit},
     load::{FanOut, Pump, Pumped, Server, one_in_flight, pump},
     run::Run,

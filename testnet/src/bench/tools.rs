@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 
 use super::{
-    connection::Connection,
+    connection::{Connection, Speaker as _},
     figure::{Figure, Target, Unit},
     run::Run,
 };

@@ -45,6 +45,9 @@ pub(super) struct Bench {
     /// Another daemon, such as that of the commit before: measured in the same run, with the ratios
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     beside: Option<PathBuf>,
+    /// The nats-server to compare with in the row `nats`
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["against", "beside"])]
+    nats: Option<PathBuf>,
 }
 
 /// Measure how cost grows with nodes and with rooms: a table for each.
@@ -83,7 +86,7 @@ impl Growth {
         }
         let target = Target::Daemons { binary: program(clawmeshd, output)?, nodes: 1 };
         let tell = super::output::tell;
-        let setting = Setting { rows: Vec::new(), target, beside: None, scale, tell };
+        let setting = Setting { rows: Vec::new(), target, beside: None, nats: None, scale, tell };
         let growth = bench::grow(setting, &nodes, &rooms).await?;
         output.say(&if json { growth.json()? } else { growth.table() })?;
         Ok(ExitCode::SUCCESS)
@@ -143,8 +146,11 @@ impl Bench {
             if matches!(target, Target::Server { .. }) {
                 rows.retain(|row| row.needs_one_server());
             }
+            if self.nats.is_none() {
+                rows.retain(|row| *row != Row::Nats);
+            }
         }
-        let (beside, tell) = (self.beside, super::output::tell);
-        Ok(Setting { rows, target, beside, scale: self.scale, tell })
+        let (beside, nats, tell) = (self.beside, self.nats, super::output::tell);
+        Ok(Setting { rows, target, beside, nats, scale: self.scale, tell })
     }
 }

@@ -1,6 +1,12 @@
 //! `clawmesh-testnet run`.
 
-use std::{fs, path::PathBuf, process::ExitCode, time::Instant};
+use std::{
+    fs,
+    io::{BufWriter, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Instant,
+};
 
 use anyhow::{Context, Result, bail};
 
@@ -41,6 +47,9 @@ pub(super) struct Run {
     /// Keep the nodes' data and logs in DIR [default: only when something is broken] (process)
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// Write what agents saw into FILE, for clawmesh-judge
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
     /// The daemon to run [default: the clawmeshd beside this program] (process)
     #[arg(long, value_name = "PATH")]
     clawmeshd: Option<PathBuf>,
@@ -76,6 +85,9 @@ impl Run {
             World::Process => self.with_daemons(&scenario, output)?,
         };
         let seconds = began.elapsed().as_secs_f64();
+        if let (Some(file), Ok(report)) = (&self.history, &played) {
+            write(file, report).with_context(|| format!("cannot write {}", file.display()))?;
+        }
         let broken = match &played {
             Ok(report) if report.broken.is_empty() => {
                 output.say(&kept(name, &scenario, report, seconds))?;
@@ -144,6 +156,12 @@ impl Run {
         }
         Ok(played.map_err(|error| error.to_string()))
     }
+}
+
+fn write(file: &Path, report: &Report) -> std::io::Result<()> {
+    let mut out = BufWriter::new(fs::File::create(file)?);
+    report.history.write(&mut out)?;
+    out.flush()
 }
 
 fn list(output: &mut Output) -> Result<ExitCode> {

@@ -52,6 +52,9 @@ pub(super) struct Simulate {
     /// Worlds in which agents answer everything that they are told, and the promise that they stop
     #[arg(long, conflicts_with_all = ["liar", "parting", "loss", "restored", "inboxes"])]
     answering: bool,
+    /// Worlds in which two nodes are never up together, and the promise that others carry for them
+    #[arg(long, conflicts_with_all = ["liar", "parting", "loss", "restored", "inboxes", "answering"])]
+    carried: bool,
     /// Worlds at the same time [default: one for each processor]
     #[arg(long, conflicts_with = "seed")]
     jobs: Option<NonZeroUsize>,
@@ -94,6 +97,7 @@ impl Simulate {
             (self.restored, sim::Kind::WithRestore),
             (self.inboxes, sim::Kind::WithInboxes),
             (self.answering, sim::Kind::Answering),
+            (self.carried, sim::Kind::Carried),
         ];
         kinds.into_iter().find(|(asked, _)| *asked).map_or(sim::Kind::Honest, |(_, kind)| kind)
     }

@@ -16,6 +16,11 @@ pub struct Row {
 /// Something that was seen of the one room that all are in. Nodes are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
+    /// An agent asks its node to say this; noted with real daemons alone.
+    Asked {
+        /// The text: nobody says the same twice.
+        content: String,
+    },
     /// An agent's message was answered `ok`.
     Told {
         /// Where.

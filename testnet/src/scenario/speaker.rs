@@ -162,6 +162,9 @@ impl Own {
         let mut asked: BTreeMap<String, Act> = BTreeMap::new();
         loop {
             while let Some(act) = self.next_act() {
+                if let Act::Say(content) = &act {
+                    look(&self.notes).seen.push(Seen::Asked { content: content.clone() });
+                }
                 let (kind, payload) = self.request(&act);
                 asked.insert(agent.send(kind, payload).await?, act);
             }

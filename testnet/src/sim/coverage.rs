@@ -13,6 +13,7 @@ enum Where {
     Restores,
     Inboxes,
     Answers,
+    Carrying,
 }
 
 macro_rules! happenings {
@@ -109,6 +110,8 @@ happenings! {
     Bragged, Answers, "message of a node that keeps no budget";
     KeptBack, Answers, "message over the budgets, kept from agents";
     Modest, Answers, "question of a modest agent answered";
+    Carried, Carrying, "thing carried";
+    CarriedNoMore, Carrying, "carried thing dropped";
     SaidAgain, Liars, "lie: said again";
     Mangled, Liars, "lie: mangled";
     Junk, Liars, "lie: junk";
@@ -171,6 +174,7 @@ impl Coverage {
                 Where::Restores => kind == Kind::WithRestore,
                 Where::Inboxes => kind == Kind::WithInboxes,
                 Where::Answers => kind == Kind::Answering,
+                Where::Carrying => kind == Kind::Carried,
             })
             .map(|(what, _, name)| (*name, self.0[*what as usize]))
     }
@@ -192,7 +196,7 @@ mod tests {
     #[test]
     fn what_never_happened_is_named_where_it_can() {
         let mut coverage = Coverage::default();
-        assert_eq!(coverage.never(Kind::WithLiar).len(), COUNT - 23);
+        assert_eq!(coverage.never(Kind::WithLiar).len(), COUNT - 25);
         assert!(coverage.never(Kind::WithParting).contains(&"node expelled or given up"));
         assert!(!coverage.never(Kind::Honest).contains(&"lie: votes"));
         for (what, ..) in ALL {

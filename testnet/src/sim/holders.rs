@@ -58,7 +58,7 @@ use super::{
 };
 
 /// Part of all that is private: found nowhere but in the memory of a node that has the key.
-const MARK: &str = "for few eyes";
+pub(super) const MARK: &str = "for few eyes";
 /// Ids, and the keys that want them. The last key is revoked some time.
 const IDS: [(&str, &[usize]); 6] = [
     ("twin0", &[0, 1]),

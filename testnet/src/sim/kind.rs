@@ -20,4 +20,6 @@ pub enum Kind {
     WithInboxes,
     /// Agents answer everything that they are told: they stop.
     Answering,
+    /// Two nodes are never up together, and others carry for them what they cannot read: when one goes it has what the other wrote.
+    Carried,
 }

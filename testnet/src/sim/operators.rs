@@ -64,6 +64,14 @@ impl Operators {
         }
     }
 
+    /// A node stops, and stays down.
+    pub(super) fn stop(&mut self, cluster: &mut Cluster, node: usize) {
+        self.restarting.remove(&node);
+        if cluster.nodes[node].running.is_some() {
+            self.ask(cluster, node, Operator::Stop, Command::Stop);
+        }
+    }
+
     /// Whether a node that has stopped is to start again.
     pub(super) fn take_restarting(&mut self, node: usize) -> bool {
         self.restarting.remove(&node)

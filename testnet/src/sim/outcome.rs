@@ -97,6 +97,7 @@ impl fmt::Display for Failure {
             Kind::WithRestore => " --restored",
             Kind::WithInboxes => " --inboxes",
             Kind::Answering => " --answering",
+            Kind::Carried => " --carried",
         };
         write!(
             f,

@@ -1,5 +1,7 @@
 //! The plan of a world of a seed: how many nodes, which weather, which faults when.
 
+mod laptops;
+
 use std::time::Duration;
 
 use mesh::{
@@ -7,6 +9,7 @@ use mesh::{
     wire::entry::Parting,
 };
 
+pub(super) use self::laptops::{LAPTOPS, Laptops, Phase};
 use super::{dice::Dice, network::Weather, signing::Signing};
 
 /// Something that goes wrong, or is done to a node.
@@ -24,6 +27,10 @@ pub(super) enum Fault {
     Doom(usize, u64),
     /// A node that is down starts.
     Start(usize),
+    /// A node stops in good order, and stays down.
+    Stop(usize),
+    /// All links are as they should be, nothing is slow or lost, and this node runs, and all those that carry.
+    Calm(usize),
     /// A planned restart: the node hands over, exits, and starts again.
     Restart(usize),
     /// The same, and its links are cut so many milliseconds into the handover.
@@ -139,6 +146,8 @@ pub(super) struct Plan {
     pub(super) correspondence: Option<Correspondence>,
     /// The budgets of each node's agents, if they are not the usual ones.
     pub(super) budgets: Vec<Budgets>,
+    /// Two nodes are never up together.
+    pub(super) laptops: Option<Laptops>,
 }
 
 /// Which kinds of faults a world has.
@@ -180,6 +189,7 @@ impl Plan {
             silent_from: None,
             correspondence: None,
             budgets: Vec::new(),
+            laptops: None,
         }
     }
 
@@ -325,6 +335,7 @@ impl Plan {
             silent_from: (kind == Kind::Lonely).then_some(silent_from).flatten(),
             correspondence: None,
             budgets: Vec::new(),
+            laptops: None,
         }
     }
 }

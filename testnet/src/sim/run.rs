@@ -45,6 +45,7 @@ pub fn run(kind: Kind, seed: u64, trace: bool) -> Result<Report, Failure> {
         Kind::WithRestore => Plan::with_restore(seed),
         Kind::WithInboxes => Plan::with_inboxes(seed),
         Kind::Answering => Plan::answering(seed),
+        Kind::Carried => Plan::carried(seed),
     };
     let broken_at = |at| move |broken| Failure { kind, seed, at, broken };
     let mut world = World::new(seed, plan, trace).map_err(broken_at(Duration::ZERO))?;
@@ -56,6 +57,7 @@ pub fn run(kind: Kind, seed: u64, trace: bool) -> Result<Report, Failure> {
         Kind::WithRestore => judge_records(&mut world),
         Kind::WithInboxes => judge_inboxes(&mut world),
         Kind::Answering => judge_answering(&mut world),
+        Kind::Carried => judge_carried(&mut world),
     };
     result.map_err(broken_at(world.cluster.now()))
 }
@@ -168,6 +170,24 @@ fn judge_answering(world: &mut World) -> Result<Report, Broken> {
     messages_are_everywhere(world)?;
     correspondents::end::inboxes_are_right(world)?;
     Ok(report(world))
+}
+
+/// *carried*, each time that one of the two nodes goes; and then all other promises, once they have met.
+fn judge_carried(world: &mut World) -> Result<Report, Broken> {
+    let Some(laptops) = world.cluster.plan.laptops.clone() else { return judge(world) };
+    let mut gone: BTreeMap<usize, Duration> = BTreeMap::new();
+    for phase in laptops.phases {
+        world.run_until(phase.end)?;
+        let away = gone.iter().find(|(node, _)| **node != phase.node).map(|(_, end)| *end);
+        // Nothing is owed to a node before it has shown a key: the first time it comes for nothing, if it was never there.
+        let is_known = laptops.together.is_some() || gone.contains_key(&phase.node);
+        if let Some(away) = away.filter(|_| is_known) {
+            let World { cluster, promises, .. } = &*world;
+            world.laptops.has_all(cluster, promises, (&phase, away))?;
+        }
+        gone.insert(phase.node, phase.end);
+    }
+    judge(world)
 }
 
 fn messages_are_everywhere(world: &World) -> Result<(), Broken> {

@@ -3,6 +3,7 @@
 mod correspondents;
 mod flooding;
 mod forks;
+mod laptops;
 mod leases;
 mod parted;
 mod private;

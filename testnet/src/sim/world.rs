@@ -29,6 +29,7 @@ use super::{
     dice::Dice,
     elections::Elections,
     holders::Holders,
+    laptops::Laptops,
     liar::Liar,
     network::Way,
     onces::Onces,
@@ -46,7 +47,7 @@ use super::{
 };
 
 /// The number of parts.
-const PARTS: usize = 12;
+const PARTS: usize = 13;
 
 /// See the module.
 #[derive(Debug)]
@@ -61,6 +62,7 @@ pub(super) struct World {
     pub(super) approvals: Approvals,
     pub(super) holders: Holders,
     pub(super) correspondents: Correspondents,
+    pub(super) laptops: Laptops,
     pub(super) operators: Operators,
     pub(super) script: Script,
     pub(super) probes: Probes,
@@ -88,6 +90,7 @@ impl World {
             approvals: Approvals::default(),
             holders: Holders::new(&mut cluster),
             correspondents: Correspondents::new(&mut cluster),
+            laptops: Laptops::new(&cluster),
             operators: Operators::default(),
             script: Script::default(),
             probes: Probes::default(),
@@ -100,7 +103,10 @@ impl World {
 
     fn begin(&mut self) -> Result<(), Broken> {
         for node in 0..self.cluster.plan.scripted.unwrap_or(self.cluster.nodes.len()) {
-            self.start(node)?;
+            let laptops = self.cluster.plan.laptops.as_ref();
+            if laptops.is_none_or(|laptops| laptops.begin_with(node)) {
+                self.start(node)?;
+            }
         }
         for index in 0..self.cluster.plan.faults.len() {
             let at = self.cluster.plan.faults[index].0;
@@ -109,7 +115,8 @@ impl World {
         if self.cluster.plan.scripted.is_none() {
             self.cluster.at(Duration::from_millis(500), Event::Act);
         }
-        if self.cluster.plan.correspondence.is_some() {
+        let correspond = self.cluster.plan.correspondence.is_some();
+        if correspond || self.cluster.plan.laptops.is_some() {
             self.cluster.at(Duration::from_millis(100), Event::Correspond);
         }
         let parting = self.cluster.plan.parting.map(|out| self.cluster.nodes[out].id);
@@ -141,6 +148,7 @@ impl World {
             &self.approvals,
             &self.holders,
             &self.correspondents,
+            &self.laptops,
             &self.agents,
         ]
     }
@@ -158,6 +166,7 @@ impl World {
             &mut self.approvals,
             &mut self.holders,
             &mut self.correspondents,
+            &mut self.laptops,
             &mut self.agents,
         ];
         (&mut self.cluster, parts)
@@ -274,6 +283,7 @@ impl World {
     /// Correspondents do something.
     fn correspond(&mut self) {
         self.correspondents.go_on(&mut self.cluster);
+        self.laptops.go_on(&mut self.cluster);
         let wait = self.cluster.dice.within(10, 150);
         self.cluster.after(Duration::from_millis(wait), Event::Correspond);
     }
@@ -374,10 +384,15 @@ impl World {
                 Effect::HandOver { to, room, spans } => {
                     self.answer(node, to, |reader| carried::hand_over(reader, room, &spans));
                 }
-                Effect::HandOverRecords { to, room, space, collection, keys } => {
+                Effect::HandOverRecords { to, room, space, collection, keys, whole } => {
                     let shelf = Shelf { mesh: self.cluster.secret.mesh_id(), space, collection };
                     self.answer(node, to, |reader| {
-                        carried::hand_over_records(reader, room, (&shelf, &keys))
+                        let keys = (&shelf, keys.as_slice());
+                        if whole {
+                            carried::hand_over_whole(reader, room, keys)
+                        } else {
+                            carried::hand_over_records(reader, room, keys)
+                        }
                     });
                 }
                 Effect::GiveOn { to, at } => {

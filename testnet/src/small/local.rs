@@ -397,8 +397,14 @@ fn read(
             (to, Some(replaced::answer(reader, mesh, &wanted, wall_ms)?))
         }
         Effect::HandOver { to, room, spans } => (to, carried::hand_over(reader, room, &spans)?),
-        Effect::HandOverRecords { to, room, space, collection, keys } => {
-            (to, carried::hand_over_records(reader, room, (&shelf(space, collection), &keys))?)
+        Effect::HandOverRecords { to, room, space, collection, keys, whole } => {
+            let keys = (&shelf(space, collection), keys.as_slice());
+            let parcel = if whole {
+                carried::hand_over_whole(reader, room, keys)?
+            } else {
+                carried::hand_over_records(reader, room, keys)?
+            };
+            (to, parcel)
         }
         Effect::GiveOn { to, at } => (to, carried::give_on(reader, &at)?),
         Effect::Broadcast { .. }

@@ -5,6 +5,7 @@
 //! namespaces cannot be made (no root, no `ip`, no `nft`) they are skipped, by name, and counted. Nothing here fails because it
 //! is slow: how long each took is printed.
 
+mod company;
 mod internet;
 mod nodes;
 
@@ -16,6 +17,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
+use company::Company;
 use internet::{Internet, Kind};
 use nodes::{Node, direct_or_through};
 
@@ -37,15 +39,18 @@ const STEPS: &[Step] = &[
     ("all_pairs_are_linked_through_one_relay_at_most", all_linked),
     ("who_gets_out_at_443_alone_reaches_all_through_a_relay_there", only_443),
     ("what_each_says_is_at_all_in_one_order", all_agree),
+    ("promises_hold_across_each_pair_in_private_directly_and_in_a_vote", promises_hold),
     ("a_node_that_moves_is_back_as_the_same", moves),
     ("when_a_relay_is_killed_the_other_carries", relay_killed),
     ("what_each_says_without_it_is_at_all_in_one_order", all_agree),
+    ("who_has_one_relay_alone_catches_up_when_that_comes_back", only_relay_killed),
 ];
 
 struct World {
     internet: Internet,
     nodes: Vec<Node>,
     said: usize,
+    company: Option<Company>,
 }
 
 fn main() -> ExitCode {
@@ -117,7 +122,7 @@ impl World {
         for node in started? {
             nodes.push(node.ready()?);
         }
-        Ok(World { internet, nodes, said: 0 })
+        Ok(World { internet, nodes, said: 0, company: None })
     }
 
     fn until(&self, what: &str, mut is: impl FnMut() -> Result<Result<(), String>>) -> Result<()> {
@@ -209,6 +214,16 @@ fn all_agree(world: &mut World) -> Result<()> {
     })
 }
 
+/// A private room, direct rooms of each two, a vote with all ballots: all that is answered comes to each, and is told once.
+fn promises_hold(world: &mut World) -> Result<()> {
+    let mut company = Company::gather(world)?;
+    company.talk(world)?;
+    company.has_heard(world)?;
+    company.vote(world)?;
+    world.company = Some(company);
+    Ok(())
+}
+
 fn moves(world: &mut World) -> Result<()> {
     let moving = Kind::Moving.name();
     let id = world.node(moving)?.id.clone();
@@ -239,7 +254,35 @@ fn moves(world: &mut World) -> Result<()> {
     Ok(())
 }
 
+/// What is said while nobody has found another way yet comes to all, too.
 fn relay_killed(world: &mut World) -> Result<()> {
     world.node(PUBLIC[0])?.kill()?;
-    world.until("all pairs are linked without it", || world.linked())
+    let mut company = world.company.take().context("they have come together")?;
+    company.talk(world)?;
+    world.until("all pairs are linked without it", || world.linked())?;
+    company.has_heard(world)?;
+    company.vote(world)?;
+    world.company = Some(company);
+    Ok(())
+}
+
+/// The relay at port 443 is killed, and comes back: the one that has no other way is alone meanwhile, and neither it nor the
+/// others lack anything after that.
+fn only_relay_killed(world: &mut World) -> Result<()> {
+    world.node(GATE)?.kill()?;
+    let inside = Kind::Only443.name();
+    world.until("it is alone", || {
+        let status = world.nodes.iter().find(|node| node.name == inside).map(Node::status);
+        let peers = status.context("it is one of them")??.peers;
+        let linked = peers.iter().filter(|peer| peer.connected).count();
+        Ok(if linked == 0 { Ok(()) } else { Err(format!("it has {linked} links")) })
+    })?;
+    let mut company = world.company.take().context("they have come together")?;
+    // Not directly: a chain of agents that answer each other is short.
+    company.talk_in_private(world)?;
+    let space = world.internet.place(GATE)?;
+    world.node(GATE)?.restart_relay(space, GATE_AT)?;
+    world.until("all pairs are linked", || world.linked())?;
+    company.has_heard(world)?;
+    all_agree(world)
 }

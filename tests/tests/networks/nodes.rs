@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
     os::unix::{fs::PermissionsExt as _, net::UnixStream},
+    path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -29,6 +30,8 @@ pub(crate) struct Node {
     talks: bool,
 }
 
+/// The own key of every node.
+const VISITOR: &str = "76697369746f727376697369746f727376697369746f727376697369746f7273";
 /// Signed by nobody whom anybody knows.
 const CERTIFICATE: &[u8] = include_bytes!("../../../bridge/src/webhooks/testdata/cert.pem");
 const KEY: &[u8] = include_bytes!("../../../bridge/src/webhooks/testdata/key.pem");
@@ -39,7 +42,11 @@ impl Node {
         let dir = tempfile::tempdir()?;
         let binary = testnet::binary::fresh()?;
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &space]).arg(binary).args(["up", "--json", "--no-auth"]);
+        command.args(["netns", "exec", &space]).arg(binary).args(["up", "--json", "--key-file"]);
+        let key = dir.path().join("client.key");
+        fs::write(&key, VISITOR)?;
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600))?;
+        command.arg(key);
         command.args(["--no-tcp", "--no-http", "--name", name, "--data-dir"]).arg(dir.path());
         command.arg("--socket").arg(dir.path().join("clients.sock"));
         command.args(["--listen", "0.0.0.0:9231"]);
@@ -56,18 +63,20 @@ impl Node {
         fs::write(&certificate, CERTIFICATE)?;
         fs::write(&key, KEY)?;
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600))?;
-        let binary = testnet::binary::fresh()?;
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &space]).arg(binary).args(["relay", ticket, "--json"]);
-        command.args(["--name", name, "--reached-at", at, "--data-dir"]).arg(dir.path());
-        command.args(["--listen-ws", "0.0.0.0:443", "--tls-cert"]).arg(certificate);
-        command.arg("--tls-key").arg(key);
+        let command = relay_command(&space, (name, at), dir.path(), Some(ticket))?;
         Node::run(command, name, dir, false)
     }
 
-    fn run(mut command: Command, name: &str, dir: TempDir, talks: bool) -> Result<Node> {
-        let log = fs::File::create(dir.path().join("daemon.log"))?;
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
+    /// A relay that was killed goes on where it was.
+    pub(crate) fn restart_relay(&mut self, space: String, at: &str) -> Result<()> {
+        let command = relay_command(&space, (&self.name, at), self.dir.path(), None)?;
+        self.child = spawn(command, self.dir.path())?;
+        self.up = true;
+        self.until_ready()
+    }
+
+    fn run(command: Command, name: &str, dir: TempDir, talks: bool) -> Result<Node> {
+        let child = spawn(command, dir.path())?;
         Ok(Node {
             name: name.to_owned(),
             id: String::new(),
@@ -80,6 +89,11 @@ impl Node {
     }
 
     pub(crate) fn ready(mut self) -> Result<Node> {
+        self.until_ready()?;
+        Ok(self)
+    }
+
+    fn until_ready(&mut self) -> Result<()> {
         let said = self.child.stdout.take().context("its output is read once")?;
         let mut line = String::new();
         BufReader::new(said).read_line(&mut line)?;
@@ -89,7 +103,7 @@ impl Node {
         })?;
         let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
         (self.id, self.ticket) = (text("node_id"), text("ticket"));
-        Ok(self)
+        Ok(())
     }
 
     pub(crate) fn ticket(&self) -> String {
@@ -121,6 +135,24 @@ impl Node {
         Ok(status)
     }
 
+    /// A connection for an agent.
+    pub(crate) fn client(&self) -> Result<UnixStream> {
+        let stream = UnixStream::connect(self.dir.path().join("clients.sock"))?;
+        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+        Ok(stream)
+    }
+
+    /// A new key of the mesh.
+    pub(crate) fn mint(&self) -> Result<String> {
+        let mut command = Command::new(testnet::binary::fresh()?);
+        command.args(["keys", "mint", "--tier", "pro", "--data-dir"]).arg(self.dir.path());
+        let output = command.output()?;
+        if !output.status.success() {
+            bail!("{} mints no key: {}", self.name, String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    }
+
     /// How many of its links are carried.
     pub(crate) fn carried(&self) -> Result<usize> {
         Ok(self.status()?.peers.iter().filter(|peer| peer.through.is_some()).count())
@@ -142,7 +174,7 @@ impl Node {
     /// An agent comes, joins the lobby, asks this, and goes.
     fn call(&self, kind: &str, payload: Value) -> Result<Value> {
         let socket = self.dir.path().join("clients.sock");
-        let register = json!({ "key": "", "name": "visitor" });
+        let register = json!({ "key": VISITOR, "name": "visitor" });
         let steps =
             [("register", register), ("join_room", json!({ "room_id": "lobby" })), (kind, payload)];
         let mut answers: Option<BufReader<UnixStream>> = None;
@@ -174,8 +206,29 @@ impl Node {
     }
 }
 
+fn spawn(mut command: Command, dir: &Path) -> Result<Child> {
+    let log = fs::File::options().create(true).append(true).open(dir.join("daemon.log"))?;
+    Ok(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?)
+}
+
+/// Without a ticket it goes on where it was.
+fn relay_command(
+    space: &str,
+    (name, at): (&str, &str),
+    dir: &Path,
+    ticket: Option<&str>,
+) -> Result<Command> {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", space]).arg(testnet::binary::fresh()?).arg("relay");
+    command.args(ticket).args(["--json", "--name", name, "--reached-at", at]);
+    command.arg("--data-dir").arg(dir).args(["--listen-ws", "0.0.0.0:443"]);
+    command.arg("--tls-cert").arg(dir.join("cert.pem"));
+    command.arg("--tls-key").arg(dir.join("key.pem"));
+    Ok(command)
+}
+
 /// Writes a line to a socket, and gives what comes.
-fn ask(socket: &std::path::Path, line: &Value) -> Result<BufReader<UnixStream>> {
+fn ask(socket: &Path, line: &Value) -> Result<BufReader<UnixStream>> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     writeln!(stream, "{line}")?;

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -45,7 +45,9 @@ impl Release {
         let key = fs::read_to_string(release.path("maker.pub")).expect("a public key");
         let line = format!("release@clawmesh namespaces=\"clawmesh-release\" {key}");
         fs::write(release.path("signers"), line).expect("there is room");
-        release.step("maker", steps);
+        if !steps.is_empty() {
+            release.step("maker", steps);
+        }
         release
     }
 
@@ -173,6 +175,91 @@ fn only_a_signer_that_is_named_makes_a_release() {
     assert!(refused.contains("is not the one of the manifest"), "{refused}");
     fs::write(&archive, bytes).expect("it is ours");
     assert_eq!(release.result(&["--unsigned"]), Ok(()));
+}
+
+#[test]
+fn folders_that_are_there_keep_their_rights_and_links_to_folders_stay() {
+    if let Some(program) = missing() {
+        eprintln!("skipped: there is no {program} here");
+        return;
+    }
+    let release = Release::made(&["stage", "tar", "manifest", "sign"]);
+    let (prefix, elsewhere) = (release.path("prefix"), release.path("elsewhere"));
+    let closed = |folder: &Path| {
+        fs::create_dir(folder).expect("there is room");
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).expect("it is ours");
+    };
+    closed(&prefix);
+    closed(&prefix.join("bin"));
+    closed(&elsewhere);
+    symlink(&elsewhere, prefix.join("share")).expect("there is room");
+    // An older program, and a link where a new one goes: to a file that is no part of this.
+    let other = release.path("other");
+    fs::write(&other, "not ours").expect("there is room");
+    symlink(&other, prefix.join("bin/clawmesh")).expect("there is room");
+    fs::write(prefix.join("bin/clawmeshd"), "an older one").expect("there is room");
+
+    assert_eq!(release.installs(), Ok(()));
+
+    let rights =
+        |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o7777;
+    for folder in [&prefix, &prefix.join("bin"), &elsewhere] {
+        assert_eq!(rights(folder), 0o700, "{}", folder.display());
+    }
+    let is_link = |path: &Path| fs::symlink_metadata(path).expect("it is there").is_symlink();
+    assert!(is_link(&prefix.join("share")), "the link to the folder is gone");
+    assert_eq!(rights(&elsewhere.join("man/man1/clawmeshd.1.gz")), 0o644);
+    assert_eq!(rights(&elsewhere.join("man/man1")), 0o755, "a new folder is for all users");
+    for program in ["clawmeshd", "clawmesh"] {
+        let program = prefix.join("bin").join(program);
+        assert!(!is_link(&program), "{}", program.display());
+        assert_eq!(rights(&program), 0o755, "{}", program.display());
+    }
+    assert_eq!(fs::read_to_string(other).expect("it is there"), "not ours");
+    let left = fs::read_dir(prefix.join("bin")).expect("a folder").count();
+    assert_eq!(left, 3, "three programs, and nothing half made");
+}
+
+#[test]
+fn a_manifest_says_that_its_tree_was_changed() {
+    for program in ["git", "ssh-keygen"] {
+        if Command::new(program).arg("--help").output().is_err() {
+            eprintln!("skipped: there is no {program} here");
+            return;
+        }
+    }
+    let release = Release::made(&[]);
+    let tree = release.path("tree");
+    for folder in [".ci", "packaging"] {
+        fs::create_dir_all(tree.join(folder)).expect("there is room");
+    }
+    for file in [".ci/release", "packaging/install.sh", "Cargo.toml"] {
+        fs::copy(root().join(file), tree.join(file)).expect("there is room");
+    }
+    let git = |words: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(&tree).args(["-c", "user.name=a", "-c", "user.email=a@example.org"]);
+        let output = git.args(words).output().expect("it can be run");
+        assert!(output.status.success(), "{words:?}");
+        String::from_utf8(output.stdout).expect("text").trim().to_owned()
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "--message", "all of it"]);
+    let commit = git(&["rev-parse", "--short=12", "HEAD"]);
+    let said = || {
+        let mut command = Command::new("bash");
+        command.arg(tree.join(".ci/release")).arg("manifest").env("OUT", release.path("made"));
+        assert!(command.output().expect("there is bash").status.success());
+        let manifest = fs::read_to_string(release.path("made/MANIFEST")).expect("it is there");
+        manifest.lines().nth(1).expect("a second line").to_owned()
+    };
+    assert_eq!(said(), format!("commit {commit}"));
+    fs::write(tree.join("new"), "").expect("there is room");
+    assert_eq!(said(), format!("commit {commit}-dirty"), "a file that Git does not know");
+    fs::remove_file(tree.join("new")).expect("it is ours");
+    fs::write(tree.join("packaging/install.sh"), "exit 0").expect("it is ours");
+    assert_eq!(said(), format!("commit {commit}-dirty"), "a file that was changed");
 }
 
 fn the_archive(out: &Path) -> PathBuf {

@@ -335,6 +335,7 @@ fn the_commands_of_the_readme_work_as_they_stand() {
     }
     let expect = [
         "builds and tests everything",
+        "builds",
         "needs Claude Code",
         "needs a terminal",
         "starts three nodes more",

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use judge::Promise;
 use testnet::{
     binary,
     scenario::{
@@ -31,6 +32,21 @@ fn scenario(name: &str, scale: f64) -> Scenario {
 fn kept(name: &str, report: &Report) {
     assert!(report.broken.is_empty(), "{name}: {:#?}", report.broken);
     assert!(report.told > 0 && report.heard > 0 && report.messages > 0, "{name}: {report:?}");
+    let verdict = judged(report);
+    assert_eq!(verdict.all_broken().count(), 0, "{name}: {verdict}");
+    let always = [Promise::Names, Promise::Rising, Promise::Once, Promise::Acknowledged];
+    assert!(always.iter().all(|promise| verdict.of(*promise).tried > 0), "{name}: {verdict}");
+}
+
+/// By a judge that shares no code with the checkers of scenarios.
+fn judged(report: &Report) -> judge::Report {
+    let mut history = Vec::new();
+    report.history.write(&mut history).unwrap_or_else(|error| panic!("{error}"));
+    let mut judge = judge::Judge::default();
+    for line in String::from_utf8_lossy(&history).lines() {
+        judge.note(serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}")));
+    }
+    judge.end()
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub(crate) struct Lines<R> {
     start: usize,
     /// Up to here there is no newline after `start`.
     searched: usize,
+    /// The last read took all that there was room for: the client says much, and is read in larger pieces.
+    filled: bool,
     heard: Instant,
     /// The longest line, newline included.
     limit: usize,
@@ -40,6 +42,7 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
             buffer: Vec::new(),
             start: 0,
             searched: 0,
+            filled: false,
             heard: Instant::now(),
             limit: limits::STRANGER_LINE_BYTES_MAX,
             share,
@@ -75,6 +78,10 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
         {
             self.buffer.shrink_to(limits::READ_BYTES_MIN);
         }
+        if self.filled {
+            let more = limits::READ_BYTES_KEPT.saturating_sub(self.buffer.len());
+            self.buffer.reserve_exact(more);
+        }
         let free = self.buffer.capacity() - self.buffer.len();
         if free < limits::READ_BYTES_MIN / 2 {
             let more = self.buffer.len().max(limits::READ_BYTES_MIN);
@@ -93,11 +100,13 @@ impl<R: AsyncRead + Unpin + Send> Source for Lines<R> {
                 return std::str::from_utf8(line).map(Heard::Text).map_err(|_| Gone::NotText);
             }
             self.make_room();
+            let free = self.buffer.capacity() - self.buffer.len();
             let read = self.io.read_buf(&mut self.buffer).await;
             let read = read.map_err(|error| Gone::Broken(error.into()))?;
             if read == 0 {
                 return Err(Gone::HungUp);
             }
+            self.filled = read == free;
             self.share.take(read);
             self.heard = Instant::now();
         }

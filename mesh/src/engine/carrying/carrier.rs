@@ -17,14 +17,18 @@ use crate::{
     limits::{
         CARRIED_AT_ONCE_MAX, CARRIED_FOR, CARRIED_HEAD_BYTES, CARRIED_HEADS_MAX, CARRIED_LOGS_MAX,
         CARRIED_MAX, CARRIED_NODE_BYTES, CARRIED_NODES_MAX, CARRIED_OVERHEAD_BYTES,
-        CARRIED_ROOMS_MAX, CARRY_ASKED_AGAIN, CARRY_OFFERS_MAX, CARRY_SHARES_MIN, WANT_REPLY_BYTES,
+        CARRIED_ROOMS_MAX, CARRY_ASKED_AGAIN, CARRY_FILES_PART, CARRY_OFFERS_MAX, CARRY_SHARES_MIN,
+        WANT_REPLY_BYTES,
     },
     name::{
         id::{LogId, NodeId, RoomId},
         time::in_ms,
     },
     wire::{
-        carry::{Awaited, Carriage, CarriedAt, CarriedHead, Carrying, Load, Parcel},
+        carry::{
+            Awaited, Carriage, CarriedAt, CarriedHead, Carrying, Load, Parcel, is_of_bytes,
+            is_state,
+        },
         cbor::encode,
         message::{ApartBody, Head, Message},
         run::Verified,
@@ -94,7 +98,7 @@ impl Room {
 
     /// Whether a thing, or a later state of the same record, is here.
     fn has(&self, (log, after): (LogId, u64), upto: u64) -> bool {
-        if is_of_record(log) {
+        if is_state(log) {
             return self.of_log(log).any(|(_, head)| head.upto >= upto);
         }
         self.things.get(&(log, after)).is_some_and(|head| head.upto >= upto)
@@ -114,7 +118,7 @@ impl Room {
             let mut upto = had.min().unwrap_or(0);
             for (after, head) in self.of_log(log) {
                 // Of a record one state is as good as any before it.
-                if after <= upto || is_of_record(log) {
+                if after <= upto || is_state(log) {
                     upto = upto.max(head.upto);
                 }
             }
@@ -237,14 +241,14 @@ impl Carrier {
         self.used.values().map(|used| used.bytes).sum()
     }
 
-    /// Whether there is room for so much more of a node, within its fair share.
-    fn has_room(&self, known: &Known, of: NodeId, bytes: u64) -> bool {
+    /// Whether there is room for so much more of a node, within its fair share, or within this part of it.
+    fn has_room(&self, known: &Known, of: NodeId, (bytes, part): (u64, u64)) -> bool {
         let members = known.directory.nodes.names.keys();
         let members = members.filter(|node| !known.cx.parted.has(**node)).count() as u64;
         let shares = members.max(CARRY_SHARES_MIN);
         let used = self.used.get(&of).copied().unwrap_or_default();
         let all = self.used.values().map(|used| used.things).sum::<u64>();
-        used.bytes + bytes <= self.max / shares
+        used.bytes + bytes <= self.max / shares / part
             && self.bytes() + bytes <= self.max
             && used.things < CARRIED_MAX / shares
             && all < CARRIED_MAX
@@ -304,7 +308,7 @@ impl Carrier {
         let mut carried = self.rooms.remove(&(room, from)).unwrap_or_default();
         let before = std::mem::replace(&mut carried.nodes, asked);
         let grown = carried.cost().saturating_sub(carried.counted);
-        if grown > 0 && !self.has_room(known, from, grown) {
+        if grown > 0 && !self.has_room(known, from, (grown, 1)) {
             carried.nodes = before;
             if !is_new {
                 self.rooms.insert((room, from), carried);
@@ -374,7 +378,7 @@ impl Carrier {
 
     /// A node hands something over.
     pub(super) fn on_parcel(&mut self, known: &mut Known, from: NodeId, parcel: Parcel<Verified>) {
-        let Parcel { of: _, room, runs, mut bodies, records } = parcel;
+        let Parcel { of: _, room, runs, mut bodies, records, contents } = parcel;
         if !self.rooms.contains_key(&(room, from)) {
             // It was too long ago, and is asked for anew.
             let (heads, full) = (Vec::new(), true);
@@ -392,6 +396,7 @@ impl Carrier {
             loads.push(Load::Run(run.clone(), own));
         }
         loads.extend(records.into_iter().map(Load::Record));
+        loads.extend(contents.into_iter().map(Load::Whole));
         if loads.is_empty() {
             // An answer has all of the room's heads: nothing is none worth.
             return;
@@ -415,11 +420,13 @@ impl Carrier {
         // Its nodes are going to say heads of a new log.
         let heads = if is_new { carried.nodes.len() as u64 * CARRIED_HEAD_BYTES } else { 0 };
         let costs = bytes + CARRIED_OVERHEAD_BYTES + heads;
-        if is_new && carried.logs >= CARRIED_LOGS_MAX || !self.has_room(known, of, costs) {
+        // Files never take the room of what is said.
+        let part = if is_of_bytes(log) { CARRY_FILES_PART } else { 1 };
+        if is_new && carried.logs >= CARRIED_LOGS_MAX || !self.has_room(known, of, (costs, part)) {
             return false;
         }
-        // It replaces the same with less in it, and a state of a record those before it.
-        let first = if is_of_record(log) { 0 } else { after };
+        // It replaces the same with less in it, and a state of a record, or its bytes, those before it.
+        let first = if is_state(log) { 0 } else { after };
         let replaced: Vec<(LogId, u64)> =
             carried.things.range((log, first)..=(log, after)).map(|(place, _)| *place).collect();
         for place in replaced {
@@ -550,11 +557,6 @@ impl Carrier {
 /// What is stored of these nodes.
 fn said(nodes: &BTreeMap<NodeId, Waiting>) -> impl PartialEq + '_ {
     nodes.iter().map(|(node, it)| (*node, it.pass, &it.heads)).collect::<Vec<_>>()
-}
-
-/// Whether it is a record, and no log of a room: see `log_of_record`.
-fn is_of_record(log: LogId) -> bool {
-    log.incarnation == u64::MAX
 }
 
 /// Takes these heads in where they are higher, at most so many. Whether any was.

@@ -12,19 +12,24 @@ use std::{
 
 use crate::{
     api::{batch::Change, boundary::Effect},
-    engine::{digests::Digests, known::Known, records::Records},
+    engine::{
+        digests::Digests,
+        known::Known,
+        records::{RecordAt, Records},
+    },
     limits::{
         CARRIED_AT_ONCE_MAX, CARRIED_HEADS_MAX, CARRIED_NODES_MAX, CARRIERS, CARRY_ASKED_AGAIN,
-        CARRY_RECHECKED, CARRY_ROOMS_AT_ONCE, LOGS_PER_ROOM_MAX, OWED_STORED_AFTER, SPANS_MAX,
+        CARRY_RECHECKED, CARRY_ROOMS_AT_ONCE, CONTENTS_ASKED_MAX, LOGS_PER_ROOM_MAX,
+        OWED_STORED_AFTER, SPANS_MAX,
     },
     name::{
         group::Group,
         id::{LogId, NodeId, RoomId},
     },
     wire::{
-        carry::{Awaited, Carrying, Owed, log_of_record},
+        carry::{Awaited, Carrying, Owed, bytes_log, is_of_bytes, record_log},
         message::{Head, Message, Span},
-        record::{CollectionNumber, RecordKey, Space, Stamp},
+        record::{Space, Stamp},
         seal::Token,
     },
 };
@@ -55,6 +60,22 @@ struct Asked {
     holds: Option<BTreeMap<LogId, u64>>,
     /// The first thing that it was handed last: of this log, after this entry.
     handed: Option<(LogId, u64)>,
+    /// It has said that it takes no more files, until then.
+    files_until: Option<Duration>,
+    /// So many files it had no room for.
+    left_out: usize,
+}
+
+impl Asked {
+    fn new(nodes: BTreeSet<NodeId>, now: Duration) -> Asked {
+        let (waits, holds, handed) = (Some(now), None, None);
+        Asked { nodes, waits, holds, handed, files_until: None, left_out: 0 }
+    }
+
+    /// Files that it is not handed now, as it has no room for them.
+    fn skips_files(&self, now: Duration) -> bool {
+        self.files_until.is_some_and(|until| now < until)
+    }
 }
 
 /// A connected member.
@@ -132,6 +153,16 @@ impl Owing {
         let debts = self.debts.values().flat_map(BTreeMap::values);
         let is_open = |debt: &&Debt| debt.owed.heads.is_some() || debt.owed.records.is_some();
         debts.filter(is_open).count()
+    }
+
+    /// Files for which none of the members that were asked for their rooms has room.
+    pub(super) fn left_out(&self) -> usize {
+        let mut least: BTreeMap<RoomId, usize> = BTreeMap::new();
+        for (room, asked) in self.members.values().flat_map(|member| &member.rooms) {
+            let least = least.entry(*room).or_insert(asked.left_out);
+            *least = asked.left_out.min(*least);
+        }
+        least.into_values().sum()
     }
 
     // What is owed.
@@ -343,10 +374,11 @@ impl Owing {
             self.call_off(known, id);
             return true;
         }
-        let records = self.owed_records(known, records, (group, id), &awaited);
+        let of_group = self.owed_records(known, records, (group, id), &awaited);
+        let whole = records.with_bytes(group, &of_group);
         let mut done = true;
         for carrier in self.carriers(known, group, &awaited) {
-            let to = To { carrier, awaited: &awaited, records: &records };
+            let to = To { carrier, awaited: &awaited, records: &of_group, whole: &whole };
             done &= self.hand_to(known, (group, id), to);
         }
         done
@@ -401,12 +433,8 @@ impl Owing {
     }
 
     /// Whether a carrier holds everything of a room.
-    fn hand_to(
-        &mut self,
-        known: &mut Known,
-        (group, id): (Group, RoomId),
-        To { carrier, awaited, records }: To<'_>,
-    ) -> bool {
+    fn hand_to(&mut self, known: &mut Known, (group, id): (Group, RoomId), to: To<'_>) -> bool {
+        let To { carrier, awaited, .. } = to;
         let now = known.cx.now.mono;
         let Some(member) = self.members.get_mut(&carrier) else { return true };
         let nodes: BTreeSet<NodeId> = awaited.keys().copied().collect();
@@ -414,18 +442,17 @@ impl Owing {
         let is_due = |asked: &Asked| asked.waits.is_none_or(|at| now >= at + CARRY_ASKED_AGAIN);
         match asked {
             Some(asked) if !is_due(asked) => false,
-            Some(Asked { holds: Some(holds), waits, handed, .. }) => {
-                let Some((handing, first)) = lacking(known, (group, id), holds, records) else {
-                    *waits = None;
+            Some(asked @ Asked { holds: Some(_), .. }) => {
+                let Some((handing, first)) = lacking(known, (group, id), (asked, to)) else {
+                    asked.waits = None;
                     return true;
                 };
-                (*waits, *handed) = (Some(now), Some(first));
-                known.cx.effects.push(handing.to(carrier, id));
+                (asked.waits, asked.handed) = (Some(now), Some(first));
+                known.cx.effects.extend(handing.to(carrier, id));
                 false
             }
             Some(Asked { holds: None, .. }) | None => {
-                let waits = Some(now);
-                member.rooms.insert(id, Asked { nodes, waits, holds: None, handed: None });
+                member.rooms.insert(id, Asked::new(nodes, now));
                 please(known, (group, id), (carrier, awaited));
                 false
             }
@@ -459,21 +486,23 @@ impl Owing {
             None => is_first,
         };
         self.dirty.insert(room);
-        if full {
+        let now = known.cx.now.mono;
+        if full && asked.handed.is_some_and(|(log, _)| is_of_bytes(log)) {
+            // It takes the rest on.
+            (asked.waits, asked.files_until) = (None, Some(now + CARRY_RECHECKED));
+            self.go_on_with(known, records, room);
+        } else if full {
             // Another one is asked meanwhile.
-            member.full_until = known.cx.now.mono + CARRY_RECHECKED;
+            member.full_until = now + CARRY_RECHECKED;
             member.rooms.remove(&room);
         } else if moved {
             asked.waits = None;
             self.go_on_with(known, records, room);
         } else {
-            asked.waits = asked.waits.or(Some(known.cx.now.mono));
+            asked.waits = asked.waits.or(Some(now));
         }
     }
 }
-
-/// A record of a group.
-type RecordAt = (CollectionNumber, RecordKey, Stamp);
 
 /// A carrier, and what it is to hold.
 #[derive(Clone, Copy)]
@@ -481,22 +510,29 @@ struct To<'a> {
     carrier: NodeId,
     awaited: &'a BTreeMap<NodeId, Vec<Head>>,
     records: &'a [RecordAt],
+    /// Those of the records whose bytes are here.
+    whole: &'a [RecordAt],
 }
 
 /// The next things that a carrier is handed.
 enum Handing {
     Entries(Vec<Span>),
-    Records(Space, CollectionNumber, Vec<RecordKey>),
+    /// Of one kind: they are in this space.
+    Records(Space, Vec<RecordAt>),
+    /// With their bytes.
+    Whole(Space, Vec<RecordAt>),
 }
 
 impl Handing {
-    fn to(self, to: NodeId, room: RoomId) -> Effect {
-        match self {
-            Handing::Entries(spans) => Effect::HandOver { to, room, spans },
-            Handing::Records(space, collection, keys) => {
-                Effect::HandOverRecords { to, room, space, collection, keys }
-            }
-        }
+    fn to(self, to: NodeId, room: RoomId) -> Option<Effect> {
+        let (space, records, whole) = match self {
+            Handing::Entries(spans) => return Some(Effect::HandOver { to, room, spans }),
+            Handing::Records(space, records) => (space, records, false),
+            Handing::Whole(space, records) => (space, records, true),
+        };
+        let (collection, ..) = *records.first()?;
+        let keys = records.into_iter().map(|(_, key, _)| key).collect();
+        Some(Effect::HandOverRecords { to, room, space, collection, keys, whole })
     }
 }
 
@@ -538,13 +574,15 @@ fn please(
     known.cx.send(carrier, Message::Carrying(Carrying::Please { room, nodes }));
 }
 
-/// The things that a carrier does not hold, and the first of them: entries first. `None`: it holds all.
+/// The things that a carrier does not hold, and the first of them: entries first, files last, and none of those for which it has
+/// said to have no room. `None`: it holds all else.
 fn lacking(
     known: &Known,
     (group, id): (Group, RoomId),
-    holds: &BTreeMap<LogId, u64>,
-    records: &[RecordAt],
+    (asked, to): (&mut Asked, To<'_>),
 ) -> Option<(Handing, (LogId, u64))> {
+    let nothing = BTreeMap::new();
+    let holds = asked.holds.as_ref().unwrap_or(&nothing);
     let heads = known.rooms.get(&id).map(|room| room.replica.logs.heads()).unwrap_or_default();
     let spans = heads.into_iter().filter_map(|head| {
         let after = holds.get(&head.log).copied().unwrap_or(0);
@@ -554,13 +592,32 @@ fn lacking(
     if let Some(first) = spans.first().map(|span| (span.log, span.after)) {
         return Some((Handing::Entries(spans), first));
     }
-    let is_held = |(collection, key, stamp): &&RecordAt| {
-        holds.get(&log_of_record(collection.0, *key)).is_some_and(|held| *held >= stamp.0)
-    };
-    let mut left = records.iter().filter(|record| !is_held(record)).peekable();
-    let (collection, key, stamp) = *left.peek()?;
-    let first = (log_of_record(collection.0, *key), stamp.0.saturating_sub(1));
-    let of_kind = left.filter(|(of, _, _)| of == collection);
-    let keys = of_kind.map(|(_, key, _)| *key).take(CARRIED_AT_ONCE_MAX).collect();
-    Some((Handing::Records(Space::Followers(group), *collection, keys), first))
+    let space = Space::Followers(group);
+    let record = |(collection, key, _): &RecordAt| record_log(collection.0, *key);
+    let bytes = |at: &RecordAt| bytes_log(record(at));
+    if let Some((records, first)) = of_one_kind(holds, to.records, record) {
+        return Some((Handing::Records(space, records), first));
+    }
+    let left = of_one_kind(holds, to.whole, bytes);
+    let skips = asked.skips_files(known.cx.now.mono);
+    let is_held = |at: &&RecordAt| holds.get(&bytes(at)).is_some_and(|held| *held >= at.2.0);
+    let held = if skips { to.whole.iter().filter(is_held).count() } else { to.whole.len() };
+    asked.left_out = to.whole.len() - held;
+    let (mut records, first) = left.filter(|_| !skips)?;
+    records.truncate(CONTENTS_ASKED_MAX);
+    Some((Handing::Whole(space, records), first))
+}
+
+/// Those of the kind of the first one that is not held as this log, and its place.
+fn of_one_kind(
+    holds: &BTreeMap<LogId, u64>,
+    records: &[RecordAt],
+    log: impl Fn(&RecordAt) -> LogId,
+) -> Option<(Vec<RecordAt>, (LogId, u64))> {
+    let is_held = |at: &&RecordAt| holds.get(&log(at)).is_some_and(|held| *held >= at.2.0);
+    let mut left = records.iter().filter(|at| !is_held(at)).peekable();
+    let first = **left.peek()?;
+    let place = (log(&first), first.2.0.saturating_sub(1));
+    let of_kind = left.filter(|at| at.0 == first.0);
+    Some((of_kind.copied().take(CARRIED_AT_ONCE_MAX).collect(), place))
 }

@@ -257,7 +257,8 @@ impl Contents {
         }
     }
 
-    fn is_held(&self, name: &Name) -> bool {
+    /// Whether its bytes are here.
+    pub(super) fn is_held(&self, name: &Name) -> bool {
         self.known.contains_key(name)
             && !self.missing.contains_key(name)
             && !self.left.contains(name)

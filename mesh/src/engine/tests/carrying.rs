@@ -6,7 +6,7 @@ use super::{
     pairs::Two,
     room_records::{new_room, set, title},
     shared::{making, plans, sharing},
-    world::{STEP, World},
+    world::{STEP, World, parcel},
     *,
 };
 use crate::{
@@ -24,21 +24,21 @@ use crate::{
 };
 
 /// Ann is at the first node, Bob at the second; the third has the key of neither.
-const ANN: usize = 0;
-const BOB: usize = 1;
-const THIRD: usize = 2;
+pub(super) const ANN: usize = 0;
+pub(super) const BOB: usize = 1;
+pub(super) const THIRD: usize = 2;
 /// Who is connected with whom.
-const ALL: [usize; 3] = [0, 0, 0];
-const BOB_AWAY: [usize; 3] = [0, 1, 0];
-const ANN_AWAY: [usize; 3] = [1, 0, 0];
+pub(super) const ALL: [usize; 3] = [0, 0, 0];
+pub(super) const BOB_AWAY: [usize; 3] = [0, 1, 0];
+pub(super) const ANN_AWAY: [usize; 3] = [1, 0, 0];
 
-fn heard_from(world: &World, n: usize, texts: &[&str]) -> Vec<String> {
+pub(super) fn heard_from(world: &World, n: usize, texts: &[&str]) -> Vec<String> {
     let heard = world.heard(n).into_iter();
     heard.filter(|text| texts.contains(&text.as_str())).collect()
 }
 
 /// All that the third node has on its disk for a node that has handed it over, as bytes.
-fn carried(world: &World, of: usize) -> Vec<Vec<u8>> {
+pub(super) fn carried(world: &World, of: usize) -> Vec<Vec<u8>> {
     let of = world.nodes[of].engine.known.cx.me;
     let loads = world.nodes[THIRD].loads().into_iter().filter(|(at, _)| at.of == of);
     loads.map(|(_, load)| crate::wire::cbor::encode(&load)).collect()
@@ -231,7 +231,7 @@ fn a_private_room_reaches_the_other_node_of_its_key_by_a_third_alone() {
 }
 
 /// Ann's shared room, which Bob has, too.
-fn sharing_world() -> (World, Caller, Caller, RoomId) {
+pub(super) fn sharing_world() -> (World, Caller, Caller, RoomId) {
     let mut world = World::new(3);
     world.link();
     let ann = world.come(ANN, "ann", ANNS);
@@ -373,8 +373,7 @@ fn who_follows_a_room_answers_as_any_member_and_nobody_answers_to_nothing() {
         let heads = Vec::new();
         let holds = Carrying::Holds { room, heads, full: false };
         assert_eq!(answers(&mut two.world, n, liar, please(room, nobody, Vec::new())), [holds]);
-        let (runs, bodies, records) = Default::default();
-        let empty = Message::Parcel(Parcel { of: None, room, runs, bodies, records });
+        let empty = Message::Parcel(parcel(None, room));
         assert_eq!(answers(&mut two.world, n, liar, empty), []);
     }
 }
@@ -455,8 +454,8 @@ fn what_a_node_cannot_take_keeps_nothing_from_it() {
     };
     let runs: Vec<Verified> = (0..count).map(run).collect();
     for runs in runs.chunks(CARRIED_AT_ONCE_MAX) {
-        let (runs, bodies, records) = (runs.to_vec(), Vec::new(), Vec::new());
-        let message = Message::Parcel(Parcel { of: None, room, runs, bodies, records });
+        let runs = runs.to_vec();
+        let message = Message::Parcel(Parcel { runs, ..parcel(None, room) });
         third.give(Input::Message { from: giver.node_id(), message });
     }
     // It takes none of them.
@@ -478,7 +477,7 @@ fn what_a_node_cannot_take_keeps_nothing_from_it() {
 }
 
 /// Much time passes for all nodes alike.
-fn let_pass(world: &mut World, time: Duration) {
+pub(super) fn let_pass(world: &mut World, time: Duration) {
     for node in &mut world.nodes {
         node.now.mono += time;
         node.now.wall_ms += u64::try_from(time.as_millis()).expect("it fits");
@@ -488,7 +487,7 @@ fn let_pass(world: &mut World, time: Duration) {
 }
 
 /// Ann has written something that the third node carries for Bob; then she is away, too.
-fn left_with_the_third() -> (Two, RoomId) {
+pub(super) fn left_with_the_third() -> (Two, RoomId) {
     let (mut two, room) = Two::talking();
     let ann = two.ann.clone();
     two.world.pass(STEP * 40);
@@ -544,7 +543,7 @@ fn nobody_has_it_dropped_who_is_not_the_one_that_it_is_for() {
 }
 
 /// The third node with so much room for all of `--carry`.
-fn with_room(world: &mut World, bytes: u64) {
+pub(super) fn with_room(world: &mut World, bytes: u64) {
     let third = &mut world.nodes[THIRD].engine;
     third.known.config.carry = bytes;
     third.carrying = crate::engine::carrying::Carrying::new(bytes / 2);

@@ -10,7 +10,7 @@ use crate::{
     },
     name::id::EntryRef,
     wire::{
-        carry::{CarriedAt, Load, Parcel},
+        carry::{CarriedAt, Load, Parcel, Whole},
         contents::{Content, SentContents},
         copies::{Copied, CopyOf},
         message::{Beacon, Signed},
@@ -33,8 +33,10 @@ impl Node {
     }
 }
 
-fn parcel(of: Option<NodeId>, room: RoomId, runs: Vec<Run>, records: Vec<Record>) -> Message {
-    Message::Parcel(Parcel { of, room, runs, bodies: Vec::new(), records })
+/// Without anything in it.
+pub(super) fn parcel<R>(of: Option<NodeId>, room: RoomId) -> Parcel<R> {
+    let (runs, bodies, records, contents) = Default::default();
+    Parcel { of, room, runs, bodies, records, contents }
 }
 
 impl Node {
@@ -282,11 +284,17 @@ impl World {
         match effect {
             Effect::HandOver { to, room, spans } => {
                 let runs = self.runs_of(room, &spans);
-                self.tell(from, to, parcel(None, room, runs, Vec::new()));
+                self.tell(from, to, Message::Parcel(Parcel { runs, ..parcel(None, room) }));
             }
-            Effect::HandOverRecords { to, room, space, collection, keys } => {
+            Effect::HandOverRecords { to, room, space, collection, keys, whole } => {
                 let records = self.records_of(from, (space, collection), &keys);
-                self.tell(from, to, parcel(None, room, Vec::new(), records));
+                let empty = parcel(None, room);
+                let parcel = if whole {
+                    Parcel { contents: self.wholes_of(from, records), ..empty }
+                } else {
+                    Parcel { records, ..empty }
+                };
+                self.tell(from, to, Message::Parcel(parcel));
             }
             Effect::GiveOn { to, at } => self.give_on(from, to, &at),
             _ => {}
@@ -296,14 +304,26 @@ impl World {
     /// As a store does: of one room of one node.
     fn give_on(&mut self, from: usize, to: NodeId, at: &[CarriedAt]) {
         let Some(first) = at.first().copied() else { return };
-        let (mut runs, mut records) = (Vec::new(), Vec::new());
+        let mut given = parcel(Some(first.of), first.room);
         for load in at.iter().filter_map(|at| self.nodes[from].loads().remove(at)) {
             match load {
-                Load::Run(run, _) => runs.push(run),
-                Load::Record(record) => records.push(record),
+                Load::Run(run, _) => given.runs.push(run),
+                Load::Record(record) => given.records.push(record),
+                Load::Whole(whole) => given.contents.push(whole),
             }
         }
-        self.tell(from, to, parcel(Some(first.of), first.room, runs, records));
+        self.tell(from, to, Message::Parcel(given));
+    }
+
+    /// Records with their bytes, as many as a store gives at once.
+    fn wholes_of(&self, n: usize, records: Vec<Record>) -> Vec<Whole> {
+        let held = self.nodes[n].contents();
+        let whole = |record: Record| {
+            let key = RecordKey { id: record.id, owner: Some(record.owner()) };
+            let bytes = held.get(&(record.space, key))?.clone().into();
+            Some(Whole { record, bytes })
+        };
+        records.into_iter().filter_map(whole).take(2).collect()
     }
 
     fn send_contents(

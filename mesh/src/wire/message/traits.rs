@@ -253,6 +253,11 @@ impl<R> Message<R> {
         {
             return Err(BadMessage::Length(records.len()));
         }
+        if let Message::Parcel(Parcel { contents, .. }) = self
+            && contents.iter().any(|whole| whole.record.size() > ACCOUNT_RECORD_BYTES_MAX)
+        {
+            return Err(BadMessage::Length(contents.len()));
+        }
         let (length, max) = self.traits().list;
         if length > max { Err(BadMessage::Length(length)) } else { Ok(()) }
     }

@@ -8,7 +8,7 @@ use libp2p::swarm::ConnectionId;
 use super::Redial;
 use crate::address::{Address, best_first};
 use crate::identity::NodeId;
-use crate::limits::{FULL_MESH_PEERS, PEER_ADDRESSES_MAX, PEER_RELAYS_MAX};
+use crate::limits::{FULL_MESH_PEERS, PEER_ADDRESSES_MAX, TRIED_MAX};
 use crate::settings::Discovery;
 use crate::trouble::NoLink;
 
@@ -92,10 +92,12 @@ pub(crate) struct Peer {
     pub(super) gossip: GossipPace,
     pub(super) opened: u32,
     pub(super) opened_since: Option<Instant>,
-    /// Members through which it can be reached, the newest word first.
+    /// Members through which it can be reached, it says itself.
     pub(super) relays: Vec<NodeId>,
-    /// Circuits to it that were dialled: relays take turns.
-    pub(super) circuits: usize,
+    /// Members that say of themselves that it is reached through them.
+    pub(super) carriers: BTreeSet<NodeId>,
+    /// Relays through which it was dialled, each once, the last one last: they take turns.
+    pub(super) tried: Vec<NodeId>,
     /// Dialling it directly while it is reached through a relay.
     pub(super) direct: Redial,
     /// Nodes that it says it is connected to, directly.
@@ -191,11 +193,13 @@ impl Peer {
         self.is_connected() && !self.is_direct() && !self.addresses.is_empty()
     }
 
-    /// It can be reached through these, somebody says.
-    pub(super) fn note_relays(&mut self, said: &[NodeId]) {
-        self.relays.retain(|known| !said.contains(known));
-        self.relays.splice(0..0, said.iter().copied());
-        self.relays.truncate(PEER_RELAYS_MAX);
+    /// It is dialled through this relay.
+    pub(super) fn tries(&mut self, relay: NodeId) {
+        self.tried.retain(|tried| *tried != relay);
+        self.tried.push(relay);
+        if self.tried.len() > TRIED_MAX {
+            self.tried.remove(0);
+        }
     }
 
     /// Nobody but others says that it is there.

@@ -9,7 +9,9 @@ use libp2p::swarm::ConnectionId;
 use super::peer::{Peer, Seat, Way};
 use super::{Book, Due, Target};
 use crate::identity::NodeId;
-use crate::limits::{DIALS_MAX, FULL_MESH_PEERS, PLACE_AGAIN, PLACES, PLACES_MAX};
+use crate::limits::{
+    CARRIERS_MAX, DIALS_MAX, FULL_MESH_PEERS, MOVE_WITHIN, PLACE_AGAIN, PLACES, PLACES_MAX,
+};
 use crate::settings::Discovery;
 
 impl Book {
@@ -96,14 +98,27 @@ impl Book {
         held
     }
 
-    /// The relay through which a peer is to be dialled next. They take turns: one may carry nothing.
+    /// The relay through which a peer is to be dialled next: they take turns, as one may carry
+    /// nothing. A relay speaks for itself alone: so a liar has one turn, and takes none of others.
     pub(super) fn relay_to(&self, peer: &Peer) -> Option<NodeId> {
-        let connected = |relay: &&NodeId| {
+        let usable = |relay: &&NodeId| {
             **relay != self.me && self.peers.get(*relay).is_some_and(Peer::is_direct)
         };
-        let usable: Vec<&NodeId> = peer.relays.iter().filter(connected).collect();
-        let turn = peer.circuits % usable.len().max(1);
-        usable.get(turn).map(|relay| **relay)
+        let said = peer.relays.iter().chain(&peer.carriers).filter(usable);
+        let tried = |relay: &NodeId| peer.tried.iter().position(|tried| tried == relay);
+        // Those that were not tried yet come first.
+        said.min_by_key(|relay| tried(relay)).copied()
+    }
+
+    /// The nodes that are reached through `from`, as it says itself: these, and no others any more.
+    pub(super) fn carries_to(&mut self, from: &NodeId, reached: &BTreeSet<NodeId>) {
+        for (node, peer) in &mut self.peers {
+            if !reached.contains(node) {
+                peer.carriers.remove(from);
+            } else if peer.carriers.len() < CARRIERS_MAX {
+                peer.carriers.insert(*from);
+            }
+        }
     }
 
     /// Peers that are reached through a relay alone, and are to be dialled directly now.
@@ -121,7 +136,14 @@ impl Book {
             .collect()
     }
 
-    /// Circuits to a peer that now has a direct connection: nothing is to be said over them any more.
+    /// Circuits that are there for long beside a direct connection.
+    pub(crate) fn circuits_left(&self, now: Instant) -> Vec<ConnectionId> {
+        let moved = |peer: &Peer| peer.newest().is_some_and(|it| now - it.since >= MOVE_WITHIN);
+        let moved = self.peers.iter().filter(|(_, peer)| moved(peer));
+        moved.flat_map(|(node, _)| self.circuits_beside(node)).collect()
+    }
+
+    /// Circuits to a peer that now has a direct connection: nothing new is to be said over them.
     pub(crate) fn circuits_beside(&self, node: &NodeId) -> Vec<ConnectionId> {
         let Some(peer) = self.peers.get(node) else { return Vec::new() };
         if !peer.newest().is_some_and(|newest| matches!(newest.way, Way::Direct(_))) {

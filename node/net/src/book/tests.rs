@@ -474,19 +474,28 @@ fn a_peer_that_says_it_knows_everybody_takes_no_place_of_one_that_was_named() {
 #[test]
 fn a_circuit_is_dialled_when_there_is_no_other_way_and_relays_take_turns() {
     let (mut book, mut now) = book();
-    let (first, second, unknown) = ([3; 32], [4; 32], [5; 32]);
+    let (first, second, unknown, idle) = ([3; 32], [4; 32], [5; 32], [6; 32]);
     relay(&mut book, first, &[], now);
     relay(&mut book, second, &[], now);
-    let relays = vec![first, second, unknown];
-    book.learn(
-        &first,
-        vec![record(first, &[]), Record { relays, ..record(A, &["10.0.0.1:1"]) }],
-        now,
-    );
+    let carries = |book: &mut Book, from: NodeId, relays: &[NodeId]| {
+        let a = Record { relays: relays.to_vec(), ..record(A, &["10.0.0.1:1"]) };
+        book.learn(&from, vec![record(from, &[]), a], Instant::now());
+    };
+    carries(&mut book, first, &[first, unknown]);
+    carries(&mut book, second, &[second]);
     let dial = |book: &mut Book, now| book.due(now).pop().map(|due| (due.target, due.relay));
     let to_a = |relay| Some((Target::Peer(A), relay));
     assert_eq!(dial(&mut book, now), to_a(None), "directly first");
     for relay in [first, second, first] {
+        book.dial_failed(&Target::Peer(A), Some(refused()), now);
+        now += REDIAL_MAX;
+        assert_eq!(dial(&mut book, now), to_a(Some(relay)));
+    }
+    // One that says it anew has no turn more for it, and has none to give to others.
+    relay(&mut book, idle, &[], now);
+    for relay in [second, first, second, first] {
+        carries(&mut book, first, &[]);
+        carries(&mut book, first, &[first, idle]);
         book.dial_failed(&Target::Peer(A), Some(refused()), now);
         now += REDIAL_MAX;
         assert_eq!(dial(&mut book, now), to_a(Some(relay)));

@@ -7,12 +7,13 @@ use std::time::Instant;
 use libp2p::core::ConnectedPoint;
 use libp2p::core::transport::ListenerId;
 use libp2p::relay::client;
+use libp2p::swarm::ConnectionId;
 
 use super::Task;
 use crate::book::{Place, Way};
 use crate::circuit;
 use crate::gate::is_same_machine;
-use crate::identity::{node_of, short};
+use crate::identity::{NodeId, node_of, short};
 
 impl Task {
     pub(super) fn ask_for_places(&mut self, now: Instant) {
@@ -62,5 +63,19 @@ impl Task {
             None => circuit::relay_in(remote),
         };
         relay.map(Way::Relayed)
+    }
+
+    /// The connections to a node that are over now that there is another one.
+    pub(super) fn given_up(&self, node: &NodeId, endpoint: &ConnectedPoint) -> Vec<ConnectionId> {
+        let mut book = self.shared.book();
+        let mut gone = Vec::new();
+        if endpoint.is_listener() {
+            gone.extend(book.dialled_again(node, Instant::now()));
+        }
+        // A link that is up goes over to it first ([`LinkEvent::Moved`]).
+        if book.peer(node).is_some_and(|peer| peer.up_since.is_none()) {
+            gone.extend(book.circuits_beside(node));
+        }
+        gone
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A node at which nobody can knock.
-fn hidden(name: u8, relays: &[&Node]) -> Settings {
+pub(super) fn hidden(name: u8, relays: &[&Node]) -> Settings {
     let peers: Vec<PeerAddress> = relays.iter().map(|relay| relay.named()).collect();
     Settings { listen: Vec::new(), ..settings(name, &peers) }
 }
@@ -103,4 +103,26 @@ async fn a_relay_that_carries_nothing_keeps_nobody_apart_while_another_carries()
     a.net.send(&id_b, Bytes::from_static(b"by the other")).unwrap();
     assert_eq!(b.frame(id_a).await, "by the other");
     drop(said);
+}
+
+/// 100 MiB go through one as well (by hand: `CIRCUIT_MIB=100`); libp2p's own would have ended after
+/// 128 KiB.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_circuit_lives_through_many_bytes() {
+    let mib = std::env::var("CIRCUIT_MIB").map_or(8, |text| text.parse().unwrap());
+    let relay = run(Settings { relay_rate: 0, ..settings(1, &[]) }).await;
+    let mut a = run(hidden(2, &[&relay])).await;
+    let mut b = run(hidden(3, &[&relay])).await;
+    let (id_a, id_b) = (a.net.node(), b.net.node());
+    meet(&mut a, &mut b).await;
+    let (mut sent, frames) = (0, mib);
+    for expected in 0..frames {
+        while sent < frames && sent < expected + 4 {
+            a.net.send(&id_b, numbered(sent, 1024 * 1024)).unwrap();
+            sent += 1;
+        }
+        assert_eq!(number(&b.frame(id_a).await), expected);
+    }
+    assert_eq!(through(&b, id_a), Some(relay.net.node()));
+    assert!(a.seen.iter().chain(&b.seen).all(|it| !matches!(it, Incoming::Down(_))), "one circuit");
 }

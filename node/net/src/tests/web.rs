@@ -11,6 +11,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::circuits::{meet, through};
+use super::guests::Echo;
 use super::*;
 use futures::SinkExt as _;
 
@@ -36,7 +37,7 @@ fn free() -> SocketAddr {
 }
 
 /// A node that takes links over WebSocket alone, and where.
-async fn web(name: u8, tls: Option<TlsAcceptor>) -> (Node, SocketAddr) {
+pub(super) async fn web(name: u8, tls: Option<TlsAcceptor>) -> (Node, SocketAddr) {
     loop {
         let at = free();
         let web = Web { listen: vec![at], tls: tls.clone() };
@@ -176,4 +177,29 @@ async fn whatever_is_no_node_is_hung_up_on_and_honest_ones_are_unharmed() {
     let mut client = run(joins(2, &[format!("ws://{at}")])).await;
     let (here, there) = (client.net.node(), server.net.node());
     tokio::join!(client.up(there), server.up(here));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_is_answered_over_websocket() {
+    for (scheme, tls) in [("ws", None), ("wss", Some(tls()))] {
+        let (mut server, at) = web(1, tls).await;
+        let there: PeerAddress = format!("{scheme}://{at}").parse().unwrap();
+        let there = PeerAddress { node: Some(server.net.node()), ..there };
+        let (guest, invitation) = (Secret::from([9; 32]), Secret::from([77; 32]));
+        let ask = async || ask_admission(&guest, &invitation, std::slice::from_ref(&there)).await;
+        let unknown = ask().await;
+        assert!(matches!(unknown, Err(AdmissionError::Unknown(_))), "{unknown:?}");
+        server.net.invite(vec![([2; 8], invitation.clone())]);
+        server.net.keep_door(Arc::new(Echo));
+        let node = crate::listening::swarm(&settings(9, &[]), keys(), twins(), &here()).unwrap().1;
+        assert_eq!(ask().await.unwrap(), [[2; 8].as_slice(), &node].concat());
+        assert!(server.quiet().await.is_empty(), "the mesh hears nothing of it");
+    }
+    // Where no node is, it is told in the words of TCP.
+    let nobody: PeerAddress = format!("ws://{}", free()).parse().unwrap();
+    let (guest, invitation) = (Secret::from([9; 32]), Secret::from([77; 32]));
+    match ask_admission(&guest, &invitation, &[nobody]).await {
+        Err(AdmissionError::Unreachable(why)) => assert!(why.text.contains("refused"), "{why}"),
+        other => panic!("{other:?}"),
+    }
 }

@@ -62,10 +62,10 @@ fn a_directory_is_one_stores_only() {
 
 #[test]
 fn another_layout_is_refused_and_left_alone() {
-    let newer = of_layout(13);
-    assert!(matches!(newer, OpenError::Newer { found: 13, known: 12, .. }), "{newer}");
-    let older = of_layout(11);
-    assert!(matches!(older, OpenError::Older { found: 11, known: 12, .. }), "{older}");
+    let newer = of_layout(14);
+    assert!(matches!(newer, OpenError::Newer { found: 14, known: 13, .. }), "{newer}");
+    let older = of_layout(12);
+    assert!(matches!(older, OpenError::Older { found: 12, known: 13, .. }), "{older}");
 }
 
 fn of_layout(layout: u64) -> OpenError {

@@ -7,18 +7,19 @@ use mesh::{
     limits::{FILE_BYTES_MAX, RECORD_BODY_BYTES_MAX, WANT_REPLY_BYTES},
     name::{
         group::Group,
-        id::{MeshId, RoomKey},
+        id::{MeshId, NodeId, RoomKey},
         key::KeySecret,
     },
     records::{agent_files, place::RoomPlace, profile},
     wire::{
+        carry::{Carriage, CarriedAt, Load, Whole},
         message::Message,
         record::{Apart, CollectionNumber, Draft, Record, RecordId, RecordKey, Space, Stamp},
         seal::{Seal, directory},
     },
 };
 use store::{
-    Store,
+    Store, carried,
     check::Problem,
     owned,
     records::{Shelf, answer, contents, find},
@@ -207,6 +208,53 @@ fn peers_are_sent_contents_as_many_as_fit_and_told_of_those_that_lack() {
     let sent: Vec<_> =
         sent.contents.iter().map(|content| (content.key, content.bytes.len())).collect();
     assert_eq!(sent, [(key(&all[0]), FILE_BYTES_MAX), (key(&all[1]), FILE_BYTES_MAX)]);
+}
+
+#[test]
+fn a_carrier_is_handed_records_with_their_bytes_as_many_as_fit_and_gives_them_on() {
+    let mut store = Store::on(CrashingBackend::new(0)).unwrap();
+    let bytes = |n: u8| vec![n; if n < 2 { 10 } else { FILE_BYTES_MAX }];
+    let all: Vec<Record> = (0..4).map(|n| with_apart(n, &bytes(n))).collect();
+    let both = (0..).zip(&all).flat_map(|(n, of)| [change(of), content(of, Some(&bytes(n)))]);
+    let (plain, unheld) = (record([9; 16], None, 0), with_apart(8, b"not here"));
+    let rest = [change(&plain), change(&unheld)];
+    store.commit(&both.chain(rest).collect::<Vec<_>>()).unwrap();
+    let keys: Vec<RecordKey> = [&plain, &unheld].into_iter().chain(&all).map(key).collect();
+    let handed = carried::hand_over_whole(&store.reader(), ROOM, (&SHELF, &keys)).unwrap();
+    let Some(Message::Parcel(parcel)) = &handed else { panic!("{handed:?}") };
+    assert!(parcel.of.is_none() && parcel.contents.iter().all(Whole::is_whole));
+    let records: Vec<&Record> = parcel.contents.iter().map(|whole| &whole.record).collect();
+    assert_eq!(records, [&all[0], &all[1], &all[2]], "those with bytes that are here");
+    let none = carried::hand_over_whole(&store.reader(), ROOM, (&SHELF, &keys[..2])).unwrap();
+    assert!(none.is_none(), "{none:?}");
+    // As the carrier keeps it.
+    let of = NodeId([7; 32]);
+    let kept = parcel.contents.iter().map(|whole| {
+        let load = Load::Whole(whole.clone());
+        let (log, after, _) = load.place();
+        (CarriedAt { of, room: ROOM, log, after }, Arc::new(load))
+    });
+    let kept: Vec<(CarriedAt, Arc<Load>)> = kept.collect();
+    let carriage = Change::Carriage {
+        of,
+        room: ROOM,
+        carriage: Some(Carriage { nodes: Vec::new(), asked_ms: 1 }),
+    };
+    let loads = kept.iter().map(|(at, load)| {
+        let load = Some(Arc::clone(load));
+        Change::Load { at: *at, since_ms: 1, load }
+    });
+    store.commit(&loads.chain([carriage]).collect::<Vec<_>>()).unwrap();
+    assert_eq!(store.reader().check().unwrap().findings.len(), 0);
+    let at: Vec<CarriedAt> = kept.iter().map(|(at, _)| *at).collect();
+    let given = carried::give_on(&store.reader(), &at).unwrap();
+    let Some(Message::Parcel(given)) = given else { panic!("{given:?}") };
+    assert_eq!((given.of, given.contents.len()), (Some(of), 3));
+    let mut all = parcel.contents.clone();
+    all.sort_by_key(|whole| {
+        at.iter().position(|it| it.log == Load::Whole(whole.clone()).place().0)
+    });
+    assert_eq!(given.contents, all);
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl Holders {
         };
         let name = (*space, *collection, *key);
         if let Space::Followers(group) = space
-            && !self.keys_of(*group).iter().any(|key| self.presented.contains(&(node, *key)))
+            && !self.keys_of(*group).iter().any(|key| self.was_given(cluster, node, *key))
         {
             let what =
                 format!("node{node} has records of a key that it was never given: {change:?}");

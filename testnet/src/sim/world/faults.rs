@@ -10,7 +10,7 @@ use crate::sim::{
     coverage::Happening,
     dice::Dice,
     network::Weather,
-    plan::{Fault, some_weather},
+    plan::{Fault, LAPTOPS, some_weather},
     promises::Broken,
     timeline::Event,
 };
@@ -39,6 +39,8 @@ impl World {
             Fault::Crash(node) => self.crash(node),
             Fault::Doom(node, operations) => self.cluster.nodes[node].doom(operations),
             Fault::Start(node) => return self.start(node),
+            Fault::Stop(node) => self.operators.stop(&mut self.cluster, node),
+            Fault::Calm(node) => return self.have_calm(node),
             Fault::Restart(node) => self.operators.restart(&mut self.cluster, node),
             Fault::RestartCut(node, ms) => {
                 self.cluster.coverage.count(Happening::RestartCut);
@@ -121,22 +123,40 @@ impl World {
         self.cluster.coverage.count(happening);
     }
 
+    /// The weather is calm for a while, and this node runs, and all that carry.
+    fn have_calm(&mut self, node: usize) -> Result<(), Broken> {
+        self.cluster.network.heal();
+        self.cluster.network.weather = Weather::CALM;
+        let nodes = 0..self.cluster.nodes.len();
+        for node in nodes.filter(|it| *it == node || !LAPTOPS.contains(it)) {
+            self.is_well(node)?;
+        }
+        self.cluster.notice_all();
+        Ok(())
+    }
+
+    /// Nothing is wrong with a node any more, and it runs.
+    fn is_well(&mut self, node: usize) -> Result<(), Broken> {
+        self.cluster.nodes[node].paused_until = Duration::ZERO;
+        self.cluster.nodes[node].stalled_until = Duration::ZERO;
+        self.cluster.nodes[node].wall_offset_ms = 0;
+        self.cluster.nodes[node].fill(false);
+        if self.cluster.nodes[node].is_doomed() {
+            self.cluster.nodes[node].crash(Unsynced::Torn);
+            self.went_down(node);
+        }
+        self.start(node)?;
+        self.cluster.wake(node, self.cluster.now());
+        Ok(())
+    }
+
     /// No more faults: all links are up, all nodes run, clocks are right.
     pub(crate) fn calm_down(&mut self) -> Result<(), Broken> {
         self.cluster.say(|| "the last fault is over".to_owned());
         self.cluster.network.heal();
         self.cluster.network.weather = Weather::CALM;
         for node in 0..self.cluster.nodes.len() {
-            self.cluster.nodes[node].paused_until = Duration::ZERO;
-            self.cluster.nodes[node].stalled_until = Duration::ZERO;
-            self.cluster.nodes[node].wall_offset_ms = 0;
-            self.cluster.nodes[node].fill(false);
-            if self.cluster.nodes[node].is_doomed() {
-                self.cluster.nodes[node].crash(Unsynced::Torn);
-                self.went_down(node);
-            }
-            self.start(node)?;
-            self.cluster.wake(node, self.cluster.now());
+            self.is_well(node)?;
         }
         self.cluster.notice_all();
         Ok(())

@@ -39,6 +39,7 @@ impl World {
         self.correspondents.stored(&mut self.cluster, node, batch)?;
         for (nth, change) in batch.iter().enumerate() {
             self.holders.stored(&mut self.cluster, node, change)?;
+            self.laptops.stored(&mut self.cluster, change);
             let room = room_of(change);
             // Entries and numbers of a room that ended then in the same batch never were.
             if room.and_then(|room| dropped.get(&room)).is_none_or(|drop| nth >= *drop) {
