@@ -83,7 +83,7 @@ impl<'a> Own<'a> {
         let rows = if let Seen::Told { row, .. } | Seen::Heard { row, .. } = seen {
             std::slice::from_ref(row)
         } else if let Seen::Read { rows, .. } = seen {
-            rows
+            rows.as_slice()
         } else {
             &[]
         };
