@@ -36,7 +36,7 @@ const SCALE: f64 = 0.01;
 
 fn measure(runtime: &Runtime, rows: &[Row], target: Target) -> Value {
     let (rows, beside) = (rows.to_vec(), None);
-    let setting = Setting { rows, target, beside, scale: SCALE, tell: |_| {} };
+    let setting = Setting { rows, target, beside, nats: None, scale: SCALE, tell: |_| {} };
     let report = runtime.block_on(bench::measure(setting));
     let report = report.unwrap_or_else(|error| panic!("{error:#}"));
     assert!(bench::draw(&report).starts_with("<svg "));
@@ -130,7 +130,8 @@ fn growth_has_a_column_for_each_size() {
     let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
     let runtime = Runtime::new().expect("a runtime");
     let target = Target::Daemons { binary, nodes: 1 };
-    let setting = Setting { rows: Vec::new(), target, beside: None, scale: SCALE, tell: |_| {} };
+    let (rows, beside) = (Vec::new(), None);
+    let setting = Setting { rows, target, beside, nats: None, scale: SCALE, tell: |_| {} };
     let growth = runtime.block_on(bench::grow(setting, &[1, 2], &[3]));
     let growth = growth.unwrap_or_else(|error| panic!("{error:#}"));
     let table = growth.table();
@@ -147,7 +148,7 @@ fn what_is_measured_beside_is_compared() {
     let runtime = Runtime::new().expect("a runtime");
     let target = Target::Daemons { binary: binary.clone(), nodes: 1 };
     let (rows, beside) = (vec![Row::Ok], Some(binary));
-    let setting = Setting { rows, target, beside, scale: SCALE, tell: |_| {} };
+    let setting = Setting { rows, target, beside, nats: None, scale: SCALE, tell: |_| {} };
     let report = runtime.block_on(bench::measure(setting));
     let report = report.unwrap_or_else(|error| panic!("{error:#}"));
     assert!(report.table().contains("RATIO"), "{}", report.table());
