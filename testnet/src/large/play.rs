@@ -70,6 +70,8 @@ pub fn measure(setting: &Setting, tell: &mut dyn FnMut(&str)) -> Result<Size> {
     let talk = count(&mut world, |world| said = talk(world, &speakers, setting.lasts));
     let talk = talked(&world, &said, talk);
     tell(&format!("{nodes} nodes: a node with an agent loses power, and then the sequencer"));
+    // Replacing the sequencer is no alarm of the mesh before.
+    let alarms = world.alarms;
     let lost = lose(&mut world, speakers);
     Ok(Size {
         nodes,
@@ -82,7 +84,7 @@ pub fn measure(setting: &Setting, tell: &mut dyn FnMut(&str)) -> Result<Size> {
         seconds: setting.lasts.as_secs_f64(),
         talk,
         lost,
-        alarms: world.alarms,
+        alarms,
         memory: memory as f64 / nodes as f64,
         took: began.elapsed(),
     })
