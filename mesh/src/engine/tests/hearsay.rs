@@ -237,7 +237,8 @@ impl Crowd {
         while self.now < until {
             let tick = self.now.as_millis() / STEP.as_millis();
             for node in 0..self.nodes.len() {
-                if (tick + node as u128) * STEP.as_millis() % BEACON_EVERY.as_millis() == 0 {
+                let elapsed = (tick + node as u128) * STEP.as_millis();
+                if elapsed.is_multiple_of(BEACON_EVERY.as_millis()) {
                     self.beat(node);
                 }
                 self.give(node, Input::Timeout);
@@ -460,7 +461,7 @@ fn forge(crowd: &mut Crowd, (liar, to, node): (usize, usize, usize), count: &mut
     let roll = crowd.nodes[to].engine.known.live.roll().clone();
     let mut counts = vec![0; roll.nodes.len().div_ceil(2)];
     let at = roll.nodes.binary_search(&id(node)).expect("it is known");
-    counts[at / 2] |= if at % 2 == 0 { *count << 4 } else { *count };
+    counts[at / 2] |= if at.is_multiple_of(2) { *count << 4 } else { *count };
     let message = Message::Lives { roll: roll.digest, counts, named: Vec::new() };
     crowd.give(to, Input::Message { from: id(liar), message });
 }
