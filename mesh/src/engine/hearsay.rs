@@ -37,7 +37,7 @@ impl Hearsay {
         }
         self.told = now;
         let (roll, counts) = (known.live.roll().digest, known.live.counts(now));
-        for peer in self.next(&known.cx.up) {
+        for peer in self.next(known.cx.me, &known.cx.up) {
             let (counts, named) = (counts.clone(), Vec::new());
             known.cx.send(peer, Message::Lives { roll, counts, named });
         }
@@ -48,11 +48,12 @@ impl Hearsay {
         }
     }
 
-    /// The links whose turn it is.
-    fn next(&mut self, up: &BTreeSet<NodeId>) -> Vec<NodeId> {
-        let later = up.iter().filter(|peer| self.last.is_none_or(|last| **peer > last));
-        let again = up.iter().filter(|peer| self.last.is_some_and(|last| **peer <= last));
-        let next: Vec<NodeId> = later.chain(again).take(HEARSAY_LINKS).copied().collect();
+    /// The links whose turn it is. Each node begins with another one: if all began with the first, each link would be told by
+    /// all in one moment, and then by nobody for as long as a round takes.
+    fn next(&mut self, me: NodeId, up: &BTreeSet<NodeId>) -> Vec<NodeId> {
+        let last = self.last.unwrap_or(me);
+        let (again, later): (Vec<NodeId>, Vec<NodeId>) = up.iter().partition(|peer| **peer <= last);
+        let next: Vec<NodeId> = later.into_iter().chain(again).take(HEARSAY_LINKS).collect();
         self.last = next.last().copied();
         next
     }
@@ -121,5 +122,32 @@ pub(super) fn on_asked(known: &mut Known, from: NodeId, asked: &[u64]) {
     if !named.is_empty() {
         let (roll, counts) = (known.live.roll().digest, Vec::new());
         known.cx.send(from, Message::Lives { roll, counts, named });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn each_link_is_told_all_the_time_and_not_by_all_at_once() {
+        let all: BTreeSet<NodeId> = (0..60).map(|nth| NodeId([nth; 32])).collect();
+        let mut turns: BTreeMap<NodeId, Hearsay> =
+            all.iter().map(|node| (*node, Hearsay::default())).collect();
+        // More than a round.
+        for _ in 0..2 * all.len() / HEARSAY_LINKS {
+            let mut told: BTreeMap<NodeId, usize> = BTreeMap::new();
+            for (me, hearsay) in &mut turns {
+                let mut up = all.clone();
+                up.remove(me);
+                for link in hearsay.next(*me, &up) {
+                    *told.entry(link).or_default() += 1;
+                }
+            }
+            assert_eq!(told.len(), all.len());
+            assert!(told.values().all(|times| *times <= 2 * HEARSAY_LINKS), "{told:?}");
+        }
     }
 }
