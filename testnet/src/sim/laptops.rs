@@ -150,8 +150,8 @@ impl Laptops {
 
     /// Some agent does something, if it is time.
     pub(super) fn go_on(&mut self, cluster: &mut Cluster) {
-        let together = cluster.plan.laptops.as_ref().and_then(|laptops| laptops.together);
-        let now = cluster.now();
+        let Some(laptops) = &cluster.plan.laptops else { return };
+        let (together, now) = (laptops.together, cluster.now());
         let is_silent = together.is_some_and(|end| now < end && now + SILENT > end);
         if cluster.quiet || is_silent || !self.are_minted(cluster) {
             return;
