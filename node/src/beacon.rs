@@ -121,7 +121,13 @@ impl Heart {
     }
 
     fn say(&self, Beat { beacon, gossiped, or_if_waiting }: Beat) {
-        let message: Message<Run> = Message::Beacon(Signed::new(self.mesh, &self.identity, beacon));
+        // One for links alone is not signed: they know its sender, and nobody is to be able to gossip it when that is gone.
+        let signed = if gossiped || or_if_waiting {
+            Signed::new(self.mesh, &self.identity, beacon)
+        } else {
+            Signed::unsigned(beacon)
+        };
+        let message: Message<Run> = Message::Beacon(signed);
         let bytes = Bytes::from(message.encode());
         let peers = self.connected.all();
         // Queued frames go before a peer's beacon; gossip takes another way.

@@ -1,11 +1,16 @@
 //! Life by hearsay, in a mesh in which not all nodes are linked: links are told of which nodes there are news, and asked for
 //! beacons of those that were not heard here.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::known::Known;
 use crate::{
-    limits::{BEACON_EVERY, HEARSAY_LINKS, LIVES_ASKED_MAX},
+    limits::{
+        BEACON_EVERY, FEW_LINKS, FEW_TOLD_EVERY, HEARSAY_LINKS, LINK_ASKED_EVERY, LIVES_ASKED_MAX,
+    },
     name::id::NodeId,
     order::liveness::{Heeded, call},
     wire::message::{Life, Message},
@@ -17,6 +22,7 @@ pub(super) struct Told {
     pub(super) roll: u64,
     pub(super) counts: Vec<u8>,
     pub(super) named: Vec<Life>,
+    pub(super) links: u16,
 }
 
 /// See the module.
@@ -25,8 +31,13 @@ pub(super) struct Hearsay {
     /// When links were told last, and the last of them.
     told: Duration,
     last: Option<NodeId>,
-    /// When a link was asked last.
+    /// Links that have few links themselves, and when they were told last.
+    few: BTreeMap<NodeId, Duration>,
+    /// When some link was asked last, and each: at most the links that there are.
     asked: Duration,
+    links_asked: BTreeMap<NodeId, Duration>,
+    /// How many nodes were asked for: the next question goes on behind them.
+    wanted: usize,
 }
 
 impl Hearsay {
@@ -36,16 +47,30 @@ impl Hearsay {
             return;
         }
         self.told = now;
+        self.few.retain(|peer, _| known.cx.up.contains(peer));
+        self.links_asked.retain(|peer, _| known.cx.up.contains(peer));
         let (roll, counts) = (known.live.roll().digest, known.live.counts(now));
-        for peer in self.next(known.cx.me, &known.cx.up) {
-            let (counts, named) = (counts.clone(), Vec::new());
-            known.cx.send(peer, Message::Lives { roll, counts, named });
+        let mut told: BTreeSet<NodeId> = self.next(known.cx.me, &known.cx.up).into_iter().collect();
+        told.extend(self.due(now));
+        for peer in told {
+            let (counts, named, links) = (counts.clone(), Vec::new(), links_of(known));
+            known.cx.send(peer, Message::Lives { roll, counts, named, links });
         }
         for node in known.live.missed(now) {
-            if known.live.call(now, node) {
-                call(&mut known.cx, node);
+            if let Some(nonce) = known.live.call(now, node) {
+                call(&mut known.cx, node, nonce);
             }
         }
+    }
+
+    /// Links that hear of others by few, and are to hear again.
+    fn due(&mut self, now: Duration) -> Vec<NodeId> {
+        let due = self.few.iter_mut().filter(|(_, told)| now >= **told + FEW_TOLD_EVERY);
+        due.map(|(peer, told)| {
+            *told = now;
+            *peer
+        })
+        .collect()
     }
 
     /// The links whose turn it is. Each node begins with another one: if all began with the first, each link would be told by
@@ -61,9 +86,16 @@ impl Hearsay {
     /// A link has news.
     pub(super) fn on_told(&mut self, known: &mut Known, from: NodeId, told: &Told) {
         let now = known.cx.now.mono;
+        if told.links >= FEW_LINKS {
+            self.few.remove(&from);
+        } else if known.cx.up.contains(&from) {
+            self.few.entry(from).or_default();
+        }
         for life in &told.named {
-            if let Some(node) = known.live.named(life.name) {
-                known.live.reached(now, node, life.boot, life.tick);
+            if let Some(node) = known.live.named(life.name)
+                && let Heeded::Called(nonce) = known.live.reached(now, node, *life)
+            {
+                call(&mut known.cx, node, nonce);
             }
         }
         if told.counts.is_empty() {
@@ -83,10 +115,13 @@ impl Hearsay {
             match known.live.hint(now, node, u64::from(count)) {
                 Heeded::Yes => {}
                 Heeded::Unsure => unsure.push(node.beginning()),
-                Heeded::Called => call(&mut known.cx, node),
+                Heeded::Called(nonce) => call(&mut known.cx, node, nonce),
             }
         }
         if !unsure.is_empty() {
+            // Of those of which no link has news the first are not to be in the way of the others.
+            let first = self.wanted % unsure.len();
+            unsure.rotate_left(first);
             unsure.truncate(LIVES_ASKED_MAX);
             self.ask(known, from, unsure);
         }
@@ -94,12 +129,19 @@ impl Hearsay {
 
     fn ask(&mut self, known: &mut Known, from: NodeId, nodes: Vec<u64>) {
         let now = known.cx.now.mono;
+        let lately = self.links_asked.get(&from).is_some_and(|at| now < *at + LINK_ASKED_EVERY);
         // Each link tells it again.
-        if now >= self.asked + BEACON_EVERY / 2 {
+        if !lately && now >= self.asked + BEACON_EVERY / 2 && known.cx.up.contains(&from) {
             self.asked = now;
+            self.links_asked.insert(from, now);
+            self.wanted = self.wanted.wrapping_add(nodes.len());
             known.cx.send(from, Message::WantLives(nodes));
         }
     }
+}
+
+fn links_of(known: &Known) -> u16 {
+    u16::try_from(known.cx.up.len()).unwrap_or(u16::MAX)
 }
 
 /// A link has not heard of these nodes, or of none of the mesh as this node knows it.
@@ -120,8 +162,8 @@ pub(super) fn on_asked(known: &mut Known, from: NodeId, asked: &[u64]) {
         }
     }
     if !named.is_empty() {
-        let (roll, counts) = (known.live.roll().digest, Vec::new());
-        known.cx.send(from, Message::Lives { roll, counts, named });
+        let (roll, counts, links) = (known.live.roll().digest, Vec::new(), links_of(known));
+        known.cx.send(from, Message::Lives { roll, counts, named, links });
     }
 }
 

@@ -90,9 +90,10 @@ impl Engine {
             Message::Buckets(theirs) => self.digests.on_buckets(known, from, &theirs),
             Message::Digests(theirs) => digests::on_digests(known, from, theirs),
             Message::Beacon(signed) => self.on_beacon(from, signed, false),
-            Message::Call { node, .. } => self.on_call(node),
-            Message::Lives { roll, counts, named } => {
-                self.hearsay.on_told(known, from, &Told { roll, counts, named });
+            // By gossip alone: one that came over a link may not have reached the node that is called.
+            Message::Call { .. } => known.cx.faults.stray += 1,
+            Message::Lives { roll, counts, named, links } => {
+                self.hearsay.on_told(known, from, &Told { roll, counts, named, links });
             }
             Message::WantLives(nodes) => hearsay::on_asked(known, from, &nodes),
             Message::Roster(signed) => self.roster_sync.on_roster(known, signed.value),
@@ -168,6 +169,8 @@ impl Engine {
             self.roster_sync.on_asked(&mut self.known, node, (boot, version));
         } else if let Message::Beacon(signed) = message {
             self.on_beacon(from, signed, true);
+        } else if let Message::Call { node, nonce: _ } = message {
+            self.on_call(node);
         } else {
             self.on_message(from, message);
         }

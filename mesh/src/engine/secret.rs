@@ -250,7 +250,7 @@ pub(super) fn tell_about(known: &mut Known, peer: NodeId) {
 
 /// The directory names another node.
 pub(super) fn on_known(known: &mut Known, node: NodeId) {
-    let news = !known.cx.parted.has(node) && known.live.others.insert(node);
+    let news = !known.cx.parted.has(node) && known.live.admit(node);
     known.cx.effects.push(Effect::Known(node));
     if news && known.cx.up.contains(&node) {
         // The word that it got before did not bring it anything yet.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::LOGS_PER_ROOM_MAX;
+use super::{FILE_BYTES_MAX, FRAME_BYTES_MAX, LOGS_PER_ROOM_MAX};
 
 /// For how long something is carried, by the carrier's clock: a holiday, and no archive.
 pub const CARRIED_FOR: Duration = Duration::from_hours(7 * 24);
@@ -40,6 +40,12 @@ pub const CARRIED_ROOMS_MAX: usize = 4_096;
 pub const CARRY_SHARES_MIN: u64 = 4;
 /// Bytes of files are taken up to this part of a member's share, all that it has carried counted: the rest is for what is said.
 pub const CARRY_FILES_PART: u64 = 2;
+/// Bytes of a file in one message of what is carried, sealed: with room for a seal.
+pub const CARRIED_BYTES_MAX: usize = FILE_BYTES_MAX + 1_024;
+/// A thing that is carried, encoded: it is given on in a message with more around it than the one in which it came.
+pub const CARRIED_LOAD_BYTES_MAX: usize = FRAME_BYTES_MAX - 4 * 1_024;
+/// Times in [`CARRY_RECHECKED`] that a carrier is handed files, though it had no room for the last: of half a MiB each.
+pub const CARRY_FILES_TRIED: u32 = 8;
 /// Things that one node carries: some 200 bytes of memory each.
 pub const CARRIED_MAX: u64 = 262_144;
 

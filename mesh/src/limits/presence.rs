@@ -31,8 +31,13 @@ pub const CALL_AFTER: Duration = Duration::from_millis(300);
 pub const CALL_AGAIN: Duration = Duration::from_secs(3);
 /// A node that is called gossips all of its beacons for so long: five, of which four may be lost.
 pub const CALL_ANSWERED_FOR: Duration = Duration::from_millis(1_500);
-/// Calls of one node within this are one message, which gossip carries once: all who miss it call.
-pub const CALLS_ALIKE: Duration = Duration::from_millis(1_500);
+/// A link with fewer links than this is told so often by each, and not in turns alone: of few who tell it in turns it would hear
+/// too seldom.
+pub const FEW_LINKS: u16 = 12;
+/// See [`FEW_LINKS`]: twice, and once more, within the time that a node lives without a sign.
+pub const FEW_TOLD_EVERY: Duration = Duration::from_millis(1_200);
+/// One link is asked no more often, so that one that has always something to say does not take the place of others.
+pub const LINK_ASKED_EVERY: Duration = Duration::from_millis(1_200);
 /// Nodes of which one question wants to know: their beacons, some 200 bytes each, are checked by the one that asks, in
 /// 5 ms.
 pub const LIVES_ASKED_MAX: usize = 128;

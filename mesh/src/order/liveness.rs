@@ -43,6 +43,8 @@ pub(crate) struct Heard {
     /// The tick that it has got to, by this or by hearsay, and when that was news.
     tick: u64,
     evidence: Duration,
+    /// A tick of a beacon of this start, and when it came: of all beacons the one by which the node is furthest.
+    anchor: (u64, Duration),
 }
 
 impl Heard {
@@ -130,11 +132,13 @@ pub(crate) struct Liveness {
     probes: BTreeMap<NodeId, Probe>,
     /// So many living nodes are all linked.
     linked_max: usize,
-    /// All nodes, as they were when it was asked for, and the others that it was made of.
+    /// All nodes, as they were when it was asked for, and whether there are others since.
     roll: Roll,
-    roll_of: BTreeSet<NodeId>,
-    /// Nodes that live, this one included, when they were counted last.
+    roll_is_old: bool,
+    /// Members that live, this one included, when they were counted last.
     alive: usize,
+    /// The same a while ago, if more did then: others still do as they did.
+    lately: usize,
     /// The last beacon of each whose signature was checked; at most those of `heard`.
     signed: BTreeMap<NodeId, Signed<Beacon>>,
     /// Nodes that were called, and were not heard since; at most those of `heard`.
@@ -158,8 +162,9 @@ impl Liveness {
             probes: BTreeMap::new(),
             linked_max: LINKED_MAX,
             roll: Roll::default(),
-            roll_of: BTreeSet::new(),
+            roll_is_old: true,
             alive: 1,
+            lately: 1,
             signed: BTreeMap::new(),
             called: BTreeMap::new(),
         }
@@ -200,9 +205,21 @@ impl Liveness {
         let known =
             same.filter(|heard| heard.tick >= beacon.tick && now < heard.sign() + ROSTER_LEASE);
         let (tick, evidence) = known.map_or((beacon.tick, now), |it| (it.tick, it.evidence));
-        let (direct, kept) = (false, false);
-        let heard =
-            Heard { at: now, silent_since: now, begun, back, beacon, direct, kept, tick, evidence };
+        // One that was late does not make the node slower than it was.
+        let anchors = same.map(|heard| heard.anchor).into_iter().chain([(beacon.tick, now)]);
+        let anchor = anchors.max_by_key(|anchor| hearsay::reckoned(*anchor, now));
+        let heard = Heard {
+            at: now,
+            silent_since: now,
+            begun,
+            back,
+            beacon,
+            direct: false,
+            kept: false,
+            tick,
+            evidence,
+            anchor: anchor.unwrap_or((beacon.tick, now)),
+        };
         self.heard.insert(beacon.node, heard);
         self.called.remove(&beacon.node);
         if !self.relays.contains(&beacon.node) {
@@ -273,11 +290,13 @@ impl Liveness {
         let within = |at: Duration, time: Duration| now < at + time;
         let all = |so: &dyn Fn(&Direct) -> bool| alive.iter().all(|direct| direct.is_some_and(so));
         let patient = self.takeover_after >= TAKEOVER_AFTER;
-        if alive.len() + 1 > self.linked_max {
+        let members = self.heard.keys().filter(|node| self.others.contains(node));
+        let members = 1 + members.filter(|node| self.is_alive(now, **node)).count();
+        if members > self.linked_max {
             // Links tell it on. Whoever has just been linked may come from the other side of a split.
             let met = self.since.values().any(|since| within(*since, ROSTER_LEASE));
             let settled = patient && !met && self.awake_for(now) >= ROSTER_LEASE;
-            let every = hearsay::gossiped_every(alive.len() + 1);
+            let every = hearsay::gossiped_every(members);
             return if settled { Spread::Seldom(every) } else { Spread::EachTime };
         }
         if !patient
@@ -290,6 +309,13 @@ impl Liveness {
         } else {
             Spread::NowAndThen
         }
+    }
+
+    /// The directory names it. Whether that is news.
+    pub(crate) fn admit(&mut self, node: NodeId) -> bool {
+        let is_news = self.others.insert(node);
+        self.roll_is_old |= is_news;
+        is_news
     }
 
     /// The directory says that it is a relay.
@@ -308,7 +334,7 @@ impl Liveness {
         self.direct.remove(&node);
         self.up.remove(&node);
         self.since.remove(&node);
-        self.others.remove(&node);
+        self.roll_is_old |= self.others.remove(&node);
         self.relays.remove(&node);
         self.probes.remove(&node);
         self.called.remove(&node);

@@ -178,8 +178,10 @@ impl Order {
             let patience = if Some(at.log) == mine { CALL_AFTER } else { CALL_AFTER * 2 };
             entry.needs_number(tip) && now >= entry.since + patience
         });
-        if (due || claims_due) && live.call(now, sequencer) {
-            liveness::call(cx, sequencer);
+        if (due || claims_due)
+            && let Some(nonce) = live.call(now, sequencer)
+        {
+            liveness::call(cx, sequencer, nonce);
         }
     }
 

@@ -475,7 +475,8 @@ pub enum Message<R = Run> {
         /// Whose beacons are wanted.
         #[n(0)]
         node: NodeId,
-        /// Calls of the same time are one message. Gossip carries nothing twice within a minute.
+        /// Of what the caller has heard of it: those who miss a node after the same beacon call it with one message, and another one
+        /// after each answer. Gossip carries nothing twice within a minute.
         #[n(1)]
         nonce: u64,
     },
@@ -491,6 +492,9 @@ pub enum Message<R = Run> {
         /// The same of single nodes, for one that has asked.
         #[n(2)]
         named: Vec<Life>,
+        /// How many links the sender has: one with few is told more often by each.
+        #[n(3)]
+        links: u16,
     },
     /// To a link that has said so: these nodes were not heard of here, or not for long. Answered by their last beacons, and by
     /// `Lives`. The beginnings of their ids; none: of all, and without beacons.
@@ -591,7 +595,9 @@ impl Message<Run> {
                 Message::Fork(certificate, Box::new(run.verify_by(judge, mesh)?))
             }
             Message::Call { node, nonce } => Message::Call { node, nonce },
-            Message::Lives { roll, counts, named } => Message::Lives { roll, counts, named },
+            Message::Lives { roll, counts, named, links } => {
+                Message::Lives { roll, counts, named, links }
+            }
             Message::WantLives(nodes) => Message::WantLives(nodes),
             Message::Beacon(beacon) => {
                 let node = beacon.value.node;
@@ -707,6 +713,12 @@ impl<T: Encode<()>> Signed<T> {
     pub fn new(mesh: MeshId, identity: &Identity, value: T) -> Signed<T> {
         let signature = identity.sign(&signed_text(mesh, &value));
         Signed { value, signature }
+    }
+
+    /// For a peer that knows by its link that this comes from the node of the value, and for nobody else.
+    #[must_use]
+    pub fn unsigned(value: T) -> Signed<T> {
+        Signed { value, signature: [0; 64] }
     }
 
     /// Passes on a value that this node signed within this mesh.

@@ -219,6 +219,8 @@ pub(crate) const TWIN_SAID_EVERY: Duration = Duration::from_secs(30);
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Opening the frame stream of a link.
 pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// A session that could not go on over a better connection tries again after so long.
+pub(crate) const MOVE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// A round trip that was asked for: what takes longer is lost.
 pub const ECHO_WITHIN: Duration = Duration::from_secs(4);
 /// Streams of one peer on which its round trips are answered at once: one, and one that is about to end.

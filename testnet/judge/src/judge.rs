@@ -32,8 +32,8 @@ pub struct Judge {
     refused: HashSet<u32>,
     /// Messages that were acknowledged.
     told: HashSet<u32>,
-    /// Those after the last calm.
-    calm: Option<HashMap<u32, u64>>,
+    /// Those after the last calm, with their numbers: each of them has one.
+    calm: Option<HashSet<(u32, u64)>>,
     connections: HashMap<u64, Connection>,
     /// By node: its last reading.
     readings: HashMap<u32, Reading>,
@@ -67,12 +67,14 @@ impl Judge {
                 let print = self.print(&text);
                 let by = self.asked.entry(print).or_insert(Some(request));
                 *by = by.filter(|by| *by == request);
+                // Asked again: from now on it may become one.
+                self.refused.remove(&request);
             }
             Line::Told { node: _, request, message, number, text } => {
                 let message = self.row(number, &message, text.as_deref());
                 self.told.insert(message);
                 if let Some(calm) = &mut self.calm {
-                    calm.insert(message, number);
+                    calm.insert((message, number));
                 }
                 if let Some(request) = request {
                     self.became(&request, message);
@@ -101,7 +103,7 @@ impl Judge {
                 let message = message.map(|message| self.messages.number(&message));
                 self.resolved.push((node, number, message));
             }
-            Line::Calm {} => self.calm = Some(HashMap::new()),
+            Line::Calm {} => self.calm = Some(HashSet::new()),
         }
     }
 
@@ -183,6 +185,7 @@ impl Judge {
     #[must_use]
     pub fn end(mut self) -> Report {
         self.end_of_nodes();
+        self.end_of_calm();
         self.end_of_connections();
         self.end_of_requests();
         self.end_of_lookups();
@@ -190,13 +193,14 @@ impl Judge {
     }
 
     fn end_of_nodes(&mut self) {
-        let Judge { report, messages, told, calm, readings, .. } = self;
+        let Judge { report, messages, told, readings, connections, .. } = self;
         let lacks = |node: u32, message: u32| {
             let message = messages.text(message);
             format!("node {node} lacks {message}")
         };
-        let all: HashSet<u32> =
-            readings.values().flat_map(|reading| reading.numbers.keys().copied()).collect();
+        let heard = connections.values().flat_map(|connection| &connection.messages);
+        let read = readings.values().flat_map(|reading| reading.numbers.keys());
+        let all: HashSet<u32> = heard.chain(read).copied().collect();
         for (node, reading) in &*readings {
             for message in &*told {
                 report.tried(Promise::Acknowledged, 1);
@@ -204,21 +208,35 @@ impl Judge {
                     report.broken(Promise::Acknowledged, || lacks(*node, *message));
                 }
             }
-            for (message, number) in calm.iter().flatten() {
-                report.tried(Promise::Agreement, 1);
-                let there = reading.numbers.get(message);
-                if there.is_some_and(|there| there != number) {
-                    let message = messages.text(*message);
-                    report.broken(Promise::Agreement, || {
-                        format!("{message} was told as {number}, and is {there:?} at node {node}")
-                    });
-                }
-            }
             for message in &all {
                 report.tried(Promise::Complete, 1);
                 if !reading.numbers.contains_key(message) {
                     report.broken(Promise::Complete, || lacks(*node, *message));
                 }
+            }
+        }
+    }
+
+    /// Of what was acknowledged after the calm everybody has the same number: who was told, who heard it, who has it.
+    fn end_of_calm(&mut self) {
+        let mut agreed: HashMap<u32, u64> = HashMap::new();
+        let told = self.calm.iter().flatten().map(|(message, number)| (*number, *message));
+        let told: Vec<Row> = told.collect();
+        for (_, message) in &told {
+            agreed.insert(*message, 0);
+        }
+        let heard = self.connections.values().flat_map(|connection| &connection.heard);
+        let read = self.readings.values().flat_map(|reading| &reading.rows);
+        for (number, message) in told.iter().chain(heard).chain(read) {
+            let Some(first) = agreed.get_mut(message) else { continue };
+            self.report.tried(Promise::Agreement, 1);
+            if *first == 0 {
+                *first = *number;
+            } else if first != number {
+                let message = self.messages.text(*message);
+                self.report.broken(Promise::Agreement, || {
+                    format!("{message} has the numbers {first} and {number}")
+                });
             }
         }
     }
@@ -251,31 +269,34 @@ impl Judge {
         if self.asked.is_empty() {
             return;
         }
-        let Judge { report, messages, requests, texts, asked, refused, became, readings, .. } =
-            self;
-        // One look at each message that any node has.
+        let Judge { report, messages, requests, texts, asked, refused, became, .. } = self;
+        let (readings, connections) = (&self.readings, &self.connections);
+        // One look at each message that any node has, or that anybody heard.
+        let read = readings
+            .iter()
+            .flat_map(|(node, reading)| reading.numbers.keys().map(|message| (*node, *message)));
+        let heard = connections.values().flat_map(|connection| {
+            connection.messages.iter().map(|message| (connection.node, *message))
+        });
         let mut seen = HashSet::new();
-        for (node, reading) in &*readings {
-            for message in reading.numbers.keys().filter(|message| seen.insert(**message)) {
-                let Some(print) = texts.get(message) else { continue };
-                report.tried(Promise::Said, 1);
-                let Some(request) = asked.get(print) else {
-                    let message = messages.text(*message);
-                    report.broken(Promise::Said, || {
-                        format!("node {node} has {message}, which nobody said")
-                    });
-                    continue;
-                };
-                let Some(request) = *request else { continue };
-                let named =
-                    || (requests.text(request).to_owned(), messages.text(*message).to_owned());
-                one_of(became, (request, *message), report, named);
-                if refused.contains(&request) {
-                    report.broken(Promise::Refused, || {
-                        let (request, message) = named();
-                        format!("{request} was refused, and node {node} has {message}")
-                    });
-                }
+        for (node, message) in read.chain(heard).filter(|(_, message)| seen.insert(*message)) {
+            let Some(print) = texts.get(&message) else { continue };
+            report.tried(Promise::Said, 1);
+            let Some(request) = asked.get(print) else {
+                let message = messages.text(message);
+                report.broken(Promise::Said, || {
+                    format!("node {node} has {message}, which nobody said")
+                });
+                continue;
+            };
+            let Some(request) = *request else { continue };
+            let named = || (requests.text(request).to_owned(), messages.text(message).to_owned());
+            one_of(became, (request, message), report, named);
+            if refused.contains(&request) {
+                report.broken(Promise::Refused, || {
+                    let (request, message) = named();
+                    format!("{request} was refused, and node {node} has {message}")
+                });
             }
         }
         if !readings.is_empty() {

@@ -144,6 +144,41 @@ fn each_promise_can_be_broken() {
 }
 
 #[test]
+fn what_was_refused_may_be_asked_again() {
+    let again = [
+        r#"{"saw":"asked","request":"a2","text":"refused"}"#,
+        r#"{"saw":"told","node":1,"request":"a2","message":"m4","number":4,"text":"refused"}"#,
+    ];
+    let has = |node: u32| {
+        format!(r#"{{"saw":"has","node":{node},"message":"m4","number":4,"text":"refused"}}"#)
+    };
+    let (one, two) = (has(1), has(2));
+    let second = at(r#"{"saw":"reads","node":2}"#);
+    let lines = GOOD[..14].iter().copied().chain(again).chain(GOOD[14..second].iter().copied());
+    let lines = lines.chain([one.as_str()]).chain(GOOD[second..].iter().copied());
+    let report = judged(lines.chain([two.as_str()]));
+    assert_eq!(report.all_broken().count(), 0, "{report}");
+}
+
+#[test]
+fn after_the_calm_all_have_one_number_who_were_told_and_who_heard_it() {
+    let three =
+        at(r#"{"saw":"heard","node":2,"connection":7,"message":"m3","number":3,"text":"three"}"#);
+    let other = r#"{"saw":"heard","node":2,"connection":7,"message":"m3","number":30}"#;
+    assert!(broken_by(three, &[other]).contains("agreement"));
+    let told = r#"{"saw":"told","node":2,"message":"m3","number":31}"#;
+    assert!(broken_by(three, &[GOOD[three], told]).contains("agreement"));
+}
+
+#[test]
+fn what_was_pushed_is_there_in_the_end() {
+    let three =
+        at(r#"{"saw":"heard","node":2,"connection":7,"message":"m3","number":3,"text":"three"}"#);
+    let lost = r#"{"saw":"heard","node":2,"connection":7,"message":"m9","number":9,"text":"two"}"#;
+    assert!(broken_by(three, &[GOOD[three], lost]).contains("complete"));
+}
+
+#[test]
 fn of_several_readings_the_last_counts() {
     let early =
         [r#"{"saw":"reads","node":2}"#, r#"{"saw":"has","node":2,"message":"m1","number":1}"#];

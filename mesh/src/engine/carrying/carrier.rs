@@ -15,10 +15,10 @@ use crate::{
     api::{batch::Change, boundary::Effect},
     engine::known::Known,
     limits::{
-        CARRIED_AT_ONCE_MAX, CARRIED_FOR, CARRIED_HEAD_BYTES, CARRIED_HEADS_MAX, CARRIED_LOGS_MAX,
-        CARRIED_MAX, CARRIED_NODE_BYTES, CARRIED_NODES_MAX, CARRIED_OVERHEAD_BYTES,
-        CARRIED_ROOMS_MAX, CARRY_ASKED_AGAIN, CARRY_FILES_PART, CARRY_OFFERS_MAX, CARRY_SHARES_MIN,
-        WANT_REPLY_BYTES,
+        CARRIED_AT_ONCE_MAX, CARRIED_FOR, CARRIED_HEAD_BYTES, CARRIED_HEADS_MAX,
+        CARRIED_LOAD_BYTES_MAX, CARRIED_LOGS_MAX, CARRIED_MAX, CARRIED_NODE_BYTES,
+        CARRIED_NODES_MAX, CARRIED_OVERHEAD_BYTES, CARRIED_ROOMS_MAX, CARRY_ASKED_AGAIN,
+        CARRY_FILES_PART, CARRY_OFFERS_MAX, CARRY_SHARES_MIN, WANT_REPLY_BYTES,
     },
     name::{
         id::{LogId, NodeId, RoomId},
@@ -26,8 +26,8 @@ use crate::{
     },
     wire::{
         carry::{
-            Awaited, Carriage, CarriedAt, CarriedHead, Carrying, Load, Parcel, is_of_bytes,
-            is_state,
+            Awaited, Carriage, CarriedAt, CarriedHead, Carrying, Load, Parcel, bytes_log,
+            is_of_bytes, is_state,
         },
         cbor::encode,
         message::{ApartBody, Head, Message},
@@ -87,6 +87,17 @@ impl Room {
         let is_new = !self.has_any(place.0);
         self.logs += usize::from(is_new);
         self.things.insert(place, head);
+    }
+
+    /// The places of things of which one at this place is the later state: the same with less in it; of a record, or its bytes, those
+    /// before it, and of a record the bytes of those, too.
+    fn replaced_by(&self, log: LogId, after: u64) -> Vec<(LogId, u64)> {
+        let first = if is_state(log) { 0 } else { after };
+        let own = self.things.range((log, first)..=(log, after));
+        let bytes = bytes_log(log);
+        let is_record = is_state(log) && !is_of_bytes(log);
+        let bytes = self.things.range((bytes, 0)..(bytes, if is_record { after } else { 0 }));
+        own.chain(bytes).map(|(place, _)| *place).collect()
     }
 
     fn take(&mut self, place: (LogId, u64)) -> Option<CarriedHead> {
@@ -416,19 +427,24 @@ impl Carrier {
             return true;
         }
         let is_new = !carried.has_any(log);
-        let bytes = encode(&load).len() as u64;
+        let bytes = encode(&load).len();
+        if bytes > CARRIED_LOAD_BYTES_MAX {
+            return false;
+        }
+        let bytes = bytes as u64;
+        let replaced = carried.replaced_by(log, after);
+        let freed = |place| carried.things.get(place).map_or(0, |head: &CarriedHead| head.bytes);
+        let freed: u64 = replaced.iter().map(|place| freed(place) + CARRIED_OVERHEAD_BYTES).sum();
         // Its nodes are going to say heads of a new log.
         let heads = if is_new { carried.nodes.len() as u64 * CARRIED_HEAD_BYTES } else { 0 };
         let costs = bytes + CARRIED_OVERHEAD_BYTES + heads;
         // Files never take the room of what is said.
         let part = if is_of_bytes(log) { CARRY_FILES_PART } else { 1 };
-        if is_new && carried.logs >= CARRIED_LOGS_MAX || !self.has_room(known, of, (costs, part)) {
+        if is_new && carried.logs >= CARRIED_LOGS_MAX
+            || !self.has_room(known, of, (costs.saturating_sub(freed), part))
+        {
             return false;
         }
-        // It replaces the same with less in it, and a state of a record, or its bytes, those before it.
-        let first = if is_state(log) { 0 } else { after };
-        let replaced: Vec<(LogId, u64)> =
-            carried.things.range((log, first)..=(log, after)).map(|(place, _)| *place).collect();
         for place in replaced {
             self.drop_thing(known, (room, of), place);
         }

@@ -19,8 +19,8 @@ use crate::{
     },
     limits::{
         CARRIED_AT_ONCE_MAX, CARRIED_HEADS_MAX, CARRIED_NODES_MAX, CARRIERS, CARRY_ASKED_AGAIN,
-        CARRY_RECHECKED, CARRY_ROOMS_AT_ONCE, CONTENTS_ASKED_MAX, LOGS_PER_ROOM_MAX,
-        OWED_STORED_AFTER, SPANS_MAX,
+        CARRY_FILES_TRIED, CARRY_RECHECKED, CARRY_ROOMS_AT_ONCE, CONTENTS_ASKED_MAX,
+        LOGS_PER_ROOM_MAX, OWED_STORED_AFTER, SPANS_MAX,
     },
     name::{
         group::Group,
@@ -60,21 +60,60 @@ struct Asked {
     holds: Option<BTreeMap<LogId, u64>>,
     /// The first thing that it was handed last: of this log, after this entry.
     handed: Option<(LogId, u64)>,
-    /// It has said that it takes no more files, until then.
+    /// The files among them: at most [`CONTENTS_ASKED_MAX`].
+    files: Vec<(LogId, u64)>,
+    /// Files that it had no room for, by their logs, in this state: at most those that there are.
+    refused: BTreeMap<LogId, u64>,
+    /// How often it had none since it was left alone with them, and until when it is.
+    tried: u32,
     files_until: Option<Duration>,
-    /// So many files it had no room for.
+    /// So many files are left out.
     left_out: usize,
 }
 
 impl Asked {
     fn new(nodes: BTreeSet<NodeId>, now: Duration) -> Asked {
         let (waits, holds, handed) = (Some(now), None, None);
-        Asked { nodes, waits, holds, handed, files_until: None, left_out: 0 }
+        Asked {
+            nodes,
+            waits,
+            holds,
+            handed,
+            files: Vec::new(),
+            refused: BTreeMap::new(),
+            tried: 0,
+            files_until: None,
+            left_out: 0,
+        }
     }
 
-    /// Files that it is not handed now, as it has no room for them.
-    fn skips_files(&self, now: Duration) -> bool {
-        self.files_until.is_some_and(|until| now < until)
+    /// It is handed no files for a while: it has refused many, or all.
+    fn skips_files(&mut self, now: Duration) -> bool {
+        if self.files_until.is_some_and(|until| now >= until) {
+            (self.tried, self.files_until) = (0, None);
+        }
+        self.files_until.is_some()
+    }
+
+    /// It had no room for some of the files that it was handed last: others may fit.
+    fn refuses_files(&mut self, now: Duration) {
+        let holds = self.holds.as_ref();
+        let is_held = |(log, stamp): &(LogId, u64)| {
+            holds.and_then(|holds| holds.get(log)).is_some_and(|held| held >= stamp)
+        };
+        // As many were sent as fit into one message: in this order all up to the last that it holds, and one more if it holds these.
+        // One that was not among them all the same is tried again with the others.
+        let files = std::mem::take(&mut self.files);
+        let sent = files.iter().rposition(is_held).map_or(0, |last| last + 1);
+        let (sent, rest) = files.split_at(sent);
+        let some = sent.iter().any(|file| !is_held(file));
+        let next = rest.first().filter(|_| !some);
+        let refused = sent.iter().filter(|file| !is_held(file)).chain(next);
+        self.refused.extend(refused.copied());
+        self.tried += 1;
+        if self.tried >= CARRY_FILES_TRIED {
+            self.files_until = Some(now + CARRY_RECHECKED);
+        }
     }
 }
 
@@ -375,7 +414,9 @@ impl Owing {
             return true;
         }
         let of_group = self.owed_records(known, records, (group, id), &awaited);
-        let whole = records.with_bytes(group, &of_group);
+        let mut whole = records.with_bytes(group, &of_group);
+        // A carrier remembers so many heads: what one has and cannot say to have would be given to it again and again.
+        whole.truncate((CARRIED_HEADS_MAX - of_group.len()) / awaited.len().max(1));
         let mut done = true;
         for carrier in self.carriers(known, group, &awaited) {
             let to = To { carrier, awaited: &awaited, records: &of_group, whole: &whole };
@@ -487,9 +528,11 @@ impl Owing {
         };
         self.dirty.insert(room);
         let now = known.cx.now.mono;
-        if full && asked.handed.is_some_and(|(log, _)| is_of_bytes(log)) {
+        // Without any heads the room is gone there, and is asked for anew.
+        if full && !heads.is_empty() && asked.handed.is_some_and(|(log, _)| is_of_bytes(log)) {
             // It takes the rest on.
-            (asked.waits, asked.files_until) = (None, Some(now + CARRY_RECHECKED));
+            asked.waits = None;
+            asked.refuses_files(now);
             self.go_on_with(known, records, room);
         } else if full {
             // Another one is asked meanwhile.
@@ -594,18 +637,41 @@ fn lacking(
     }
     let space = Space::Followers(group);
     let record = |(collection, key, _): &RecordAt| record_log(collection.0, *key);
-    let bytes = |at: &RecordAt| bytes_log(record(at));
     if let Some((records, first)) = of_one_kind(holds, to.records, record) {
         return Some((Handing::Records(space, records), first));
     }
-    let left = of_one_kind(holds, to.whole, bytes);
-    let skips = asked.skips_files(known.cx.now.mono);
-    let is_held = |at: &&RecordAt| holds.get(&bytes(at)).is_some_and(|held| *held >= at.2.0);
-    let held = if skips { to.whole.iter().filter(is_held).count() } else { to.whole.len() };
-    asked.left_out = to.whole.len() - held;
-    let (mut records, first) = left.filter(|_| !skips)?;
+    let (mut records, first) = files_lacking(known.cx.now.mono, asked, to.whole)?;
     records.truncate(CONTENTS_ASKED_MAX);
+    asked.files = records.iter().map(|at| (bytes_log(record(at)), at.2.0)).collect();
     Some((Handing::Whole(space, records), first))
+}
+
+/// The files that a carrier is handed next: those that it has refused come again when all were tried, and a while later.
+fn files_lacking(
+    now: Duration,
+    asked: &mut Asked,
+    whole: &[RecordAt],
+) -> Option<(Vec<RecordAt>, (LogId, u64))> {
+    let bytes = |(collection, key, _): &RecordAt| bytes_log(record_log(collection.0, *key));
+    let skips = asked.skips_files(now);
+    let nothing = BTreeMap::new();
+    let holds = asked.holds.as_ref().unwrap_or(&nothing);
+    let reaches = |of: &BTreeMap<LogId, u64>, at: &RecordAt| {
+        of.get(&bytes(at)).is_some_and(|reached| *reached >= at.2.0)
+    };
+    let lacking: Vec<RecordAt> = whole.iter().filter(|at| !reaches(holds, at)).copied().collect();
+    let is_tried = |at: &&RecordAt| !reaches(&asked.refused, at);
+    let left: Vec<RecordAt> = lacking.iter().filter(is_tried).copied().collect();
+    asked.left_out = if skips { lacking.len() } else { lacking.len() - left.len() };
+    if skips {
+        return None;
+    }
+    if left.is_empty() && !lacking.is_empty() {
+        asked.refused.clear();
+        asked.files_until = Some(now + CARRY_RECHECKED);
+        return None;
+    }
+    of_one_kind(holds, &left, bytes)
 }
 
 /// Those of the kind of the first one that is not held as this log, and its place.

@@ -100,6 +100,8 @@ fn of_a_file_the_latest_state_alone_is_carried_and_of_a_deleted_one_nothing() {
     }
     world.ask(ANN, remove(&ann, room, "gone")).expect("it is there");
     world.pass(STEP * 30);
+    let sealed = file_bytes(&world);
+    assert!((5..50).contains(&sealed), "the last three words, sealed: {sealed}");
     world.meet(&ANN_AWAY);
     world.pass(STEP * 30);
     assert_eq!(world.nodes[BOB].bytes(room, "notes").as_deref(), Some(&b"three"[..]));
@@ -141,6 +143,49 @@ fn a_file_that_does_not_fit_is_not_carried_and_this_is_said_and_all_else_is() {
     two.world.meet(&ALL);
     two.world.pass(STEP * 60);
     assert_eq!(two.world.nodes[BOB].bytes(room, "large"), Some(large));
+}
+
+#[test]
+fn files_that_fit_go_though_newer_ones_do_not() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    with_room(&mut two.world, 2 * CARRY_SHARES_MIN * 256 * 1_024);
+    two.world.meet(&[0, 1, 2]);
+    for n in 0..8 {
+        two.world.ask(ANN, put(&ann, room, file(&format!("s{n}"), &[n; 512]))).expect("hers");
+        two.world.pass(STEP);
+    }
+    for n in 0..2 {
+        let large = vec![n; FILE_BYTES_MAX];
+        two.world.ask(ANN, put(&ann, room, file(&format!("l{n}"), &large))).expect("it is hers");
+        two.world.pass(STEP);
+    }
+    two.world.meet(&BOB_AWAY);
+    two.world.pass(CARRY_RECHECKED * 3);
+    assert_eq!(left_out(&two.world, ANN), 2);
+    two.world.meet(&ANN_AWAY);
+    two.world.pass(STEP * 30);
+    for n in 0..8 {
+        assert_eq!(two.world.nodes[BOB].bytes(room, &format!("s{n}")), Some(vec![n; 512]));
+    }
+}
+
+#[test]
+fn a_file_that_is_written_again_takes_the_room_of_its_old_state() {
+    let (mut two, room) = Two::talking();
+    let ann = two.ann.clone();
+    two.world.pass(STEP * 40);
+    with_room(&mut two.world, 2 * CARRY_SHARES_MIN * 64 * 1_024);
+    two.world.meet(&BOB_AWAY);
+    for n in 0..3 {
+        two.world.ask(ANN, put(&ann, room, file("notes", &[n; 16 * 1_024]))).expect("it is hers");
+        two.world.pass(STEP * 30);
+    }
+    assert_eq!(left_out(&two.world, ANN), 0);
+    two.world.meet(&ANN_AWAY);
+    two.world.pass(STEP * 30);
+    assert_eq!(two.world.nodes[BOB].bytes(room, "notes"), Some(vec![2; 16 * 1_024]));
 }
 
 #[test]

@@ -462,7 +462,7 @@ fn forge(crowd: &mut Crowd, (liar, to, node): (usize, usize, usize), count: &mut
     let mut counts = vec![0; roll.nodes.len().div_ceil(2)];
     let at = roll.nodes.binary_search(&id(node)).expect("it is known");
     counts[at / 2] |= if at.is_multiple_of(2) { *count << 4 } else { *count };
-    let message = Message::Lives { roll: roll.digest, counts, named: Vec::new() };
+    let message = Message::Lives { roll: roll.digest, counts, named: Vec::new(), links: 50 };
     crowd.give(to, Input::Message { from: id(liar), message });
 }
 
@@ -516,8 +516,8 @@ fn a_life_that_nobody_signs_is_not_believed_for_long() {
     for nth in 1..=400 {
         node.now.mono = heard + BEACON_EVERY * nth;
         let named = vec![Life { name: far.beginning(), boot: 1, tick: 100 + u64::from(nth) }];
-        node.engine.known.live.others.insert(far);
-        let message = Message::Lives { roll: 0, counts: Vec::new(), named };
+        node.engine.known.live.admit(far);
+        let message = Message::Lives { roll: 0, counts: Vec::new(), named, links: 50 };
         node.give(Input::Message { from: link, message });
         if node.engine.known.live.is_alive(node.now.mono, far) {
             until = node.now.mono;
@@ -536,13 +536,13 @@ fn nobody_is_said_to_be_further_than_time_allows() {
     node.give(Input::PeerUp(link));
     node.now.mono += Duration::from_secs(2);
     node.give(Input::Timeout);
-    node.engine.known.live.others.insert(far);
+    node.engine.known.live.admit(far);
     let message = Message::Beacon(Signed { value: beacon(far, 1, 100, 0), signature: [0; 64] });
     node.give(Input::Gossip { from: link, message });
     let heard = node.now.mono;
     let tell = |node: &mut Node, tick| {
         let named = vec![Life { name: far.beginning(), boot: 1, tick }];
-        let message = Message::Lives { roll: 0, counts: Vec::new(), named };
+        let message = Message::Lives { roll: 0, counts: Vec::new(), named, links: 50 };
         node.give(Input::Message { from: link, message });
         node.engine.known.live.last(far).expect("it was heard").sign() > heard
     };
@@ -594,7 +594,7 @@ fn who_calls_all_the_time_makes_a_node_say_what_it_says_in_a_small_mesh_and_no_m
 fn nodes_that_know_other_nodes_tell_each_other_by_name() {
     let mut crowd = Crowd::ring();
     // One has heard of somebody else, who is not there.
-    crowd.nodes[3].engine.known.live.others.insert(id(40));
+    crowd.nodes[3].engine.known.live.admit(id(40));
     let asked = crowd.asked;
     let mut away = 0;
     crowd.pass_looking(Duration::from_secs(20), |crowd| away += crowd.unknown().len());
@@ -611,7 +611,7 @@ fn a_message_about_lives_has_its_bounds() {
     };
     let lives = |counts: usize, named: usize| {
         let named = vec![Life { name: 1, boot: 1, tick: 1 }; named];
-        Message::Lives { roll: 1, counts: vec![0x11; counts], named }
+        Message::Lives { roll: 1, counts: vec![0x11; counts], named, links: 50 }
     };
     assert!(taken(lives(NODES_MAX / 2, 0)) && taken(lives(0, NODES_MAX)));
     assert!(!taken(lives(NODES_MAX / 2 + 1, 0)) && !taken(lives(0, NODES_MAX + 1)));

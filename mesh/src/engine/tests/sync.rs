@@ -164,7 +164,7 @@ fn an_entry_is_nobodys_when_all_have_said_so_since() {
 fn what_this_node_wrote_is_sent_when_another_says_that_it_has_it_or_is_in_step() {
     for in_step in [false, true] {
         let (mut node, [peer, _]) = with_peers();
-        node.engine.known.live.others.insert(identity(peer).node_id());
+        node.engine.known.live.admit(identity(peer).node_id());
         let (caller, lobby) = (node.attach("me", false, KEY).expect("free"), node.lobby());
         node.ask(Command::Join { caller: caller.clone(), room: lobby }).expect("public");
         node.say(&caller, lobby).expect("a member");

@@ -273,6 +273,6 @@ fn an_operator_sees_the_other_nodes_and_what_of_each_room_they_lack() {
         })
     };
     assert_eq!(unsent(&mut node), [(false, false); 2], "there is nobody who could have it");
-    node.engine.known.live.others.insert(other);
+    node.engine.known.live.admit(other);
     assert_eq!(unsent(&mut node), [(false, true), (false, false)]);
 }

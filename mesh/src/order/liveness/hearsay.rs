@@ -9,9 +9,9 @@ use std::time::Duration;
 use super::Liveness;
 use crate::{
     limits::{
-        BEACON_EVERY, CALL_AGAIN, CALLS_ALIKE, COUNTS, COUNTS_AHEAD_MAX, GOSSIPED_WHILE_STILL,
-        HEARSAY_FRESH, HEARSAY_SLACK, HEARSAY_TICKS_AHEAD_MAX, NODES_MAX, NODES_PER_GOSSIPED_TICK,
-        PAUSED_AFTER, ROSTER_LEASE, TICKS_PER_COUNT,
+        BEACON_EVERY, CALL_AGAIN, COUNTS, COUNTS_AHEAD_MAX, GOSSIPED_WHILE_STILL, HEARSAY_FRESH,
+        HEARSAY_SLACK, HEARSAY_TICKS_AHEAD_MAX, NODES_MAX, NODES_PER_GOSSIPED_TICK, PAUSED_AFTER,
+        ROSTER_LEASE, TICKS_PER_COUNT,
     },
     name::id::{NodeId, sha256},
     replica::log::first_8,
@@ -25,6 +25,8 @@ pub(super) struct Called {
     /// The first one since it was heard.
     first: Duration,
     last: Duration,
+    /// How often this node has called it since.
+    times: u64,
 }
 
 /// All nodes in an order that those who know the same nodes share, and the digest of the list.
@@ -53,8 +55,14 @@ pub(crate) enum Heeded {
     Yes,
     /// It cannot be judged: nothing with a signature was heard of the node, or not for long, or too much was missed.
     Unsure,
-    /// The node does not answer, and is to be called again.
-    Called,
+    /// The node does not answer, and is to be called again, with this nonce.
+    Called(u64),
+}
+
+/// The tick that a node is to have reached by now, if it had a certain one at a certain time.
+pub(super) fn reckoned((tick, at): (u64, Duration), now: Duration) -> u64 {
+    let passed = now.saturating_sub(at).as_millis() / BEACON_EVERY.as_millis();
+    tick.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX))
 }
 
 /// How many ticks apart a node gossips its beacons, in a large mesh of so many living nodes.
@@ -73,9 +81,12 @@ fn count_of(tick: u64) -> u64 {
 }
 
 impl Liveness {
-    /// Counts the nodes that live.
+    /// Counts the members that live: beacons of strangers are none.
     pub(crate) fn count_alive(&mut self, now: Duration) {
-        self.alive = 1 + self.heard.keys().filter(|node| self.is_alive(now, **node)).count();
+        let members = self.heard.keys().filter(|node| self.others.contains(node));
+        self.alive = 1 + members.filter(|node| self.is_alive(now, **node)).count();
+        // One fewer with each tick: of a node that was cut off for a while, the others gossip as seldom as before.
+        self.lately = self.alive.max(self.lately.saturating_sub(1));
     }
 
     /// Whether so many live that not all are linked.
@@ -90,9 +101,8 @@ impl Liveness {
 
     /// All nodes of the mesh, in their order.
     pub(crate) fn roll(&mut self) -> &Roll {
-        if self.roll_of != self.others || self.roll.nodes.is_empty() {
+        if std::mem::take(&mut self.roll_is_old) {
             self.roll = Roll::of(self.others.iter().copied().chain([self.me]));
-            self.roll_of.clone_from(&self.others);
         }
         &self.roll
     }
@@ -128,33 +138,27 @@ impl Liveness {
         let own = count_of(heard.tick);
         let ahead = (count + COUNTS - own) % COUNTS;
         if (1..=COUNTS_AHEAD_MAX).contains(&ahead) {
-            let tick = (heard.tick / TICKS_PER_COUNT + ahead) * TICKS_PER_COUNT;
+            let counts = (heard.tick / TICKS_PER_COUNT).saturating_add(ahead);
+            let tick = counts.saturating_mul(TICKS_PER_COUNT);
             return self.reach(now, node, tick);
         }
         if self.is_alive(now, node) { Heeded::Yes } else { Heeded::Unsure }
     }
 
     /// The same of a node that is said to have got to this tick.
-    pub(crate) fn reached(&mut self, now: Duration, node: NodeId, boot: u64, tick: u64) {
-        let same = self.heard.get(&node).is_some_and(|it| it.beacon.boot == boot && tick > it.tick);
-        if same {
-            self.reach(now, node, tick);
-        }
+    pub(crate) fn reached(&mut self, now: Duration, node: NodeId, life: Life) -> Heeded {
+        let further = |it: &super::Heard| it.beacon.boot == life.boot && life.tick > it.tick;
+        let is_further = self.heard.get(&node).is_some_and(further);
+        if is_further { self.reach(now, node, life.tick) } else { Heeded::Yes }
     }
 
     fn reach(&mut self, now: Duration, node: NodeId, tick: u64) -> Heeded {
         // What was said while this node was paused may be old.
         let paused = now < self.awake_since + PAUSED_AFTER;
-        let every = times(gossiped_every(self.alive));
+        let every = times(gossiped_every(self.lately));
         let believed = every * 2 + HEARSAY_SLACK;
-        if let Some(called) = self.called.get_mut(&node)
-            && now >= called.first + self.takeover_after
-        {
-            if now < called.last + CALL_AGAIN {
-                return Heeded::Yes;
-            }
-            called.last = now;
-            return Heeded::Called;
+        if self.unanswered(node).is_some_and(|at| now >= at) {
+            return self.call(now, node).map_or(Heeded::Yes, Heeded::Called);
         }
         if !self.heeds() {
             return Heeded::Unsure;
@@ -163,9 +167,8 @@ impl Liveness {
         let Some(heard) = self.heard.get_mut(&node) else { return Heeded::Unsure };
         let since = now.saturating_sub(heard.at);
         // One that a link has kept is old.
-        let passed = if heard.kept { since + believed } else { since };
-        let passed = u64::try_from(passed.as_millis() / BEACON_EVERY.as_millis()).unwrap_or(0);
-        let most = heard.beacon.tick.saturating_add(passed + HEARSAY_TICKS_AHEAD_MAX);
+        let until = if heard.kept { now + believed } else { now };
+        let most = reckoned(heard.anchor, until).saturating_add(HEARSAY_TICKS_AHEAD_MAX);
         if paused || tick > most {
             return Heeded::Yes;
         }
@@ -210,17 +213,21 @@ impl Liveness {
         if !self.heard.contains_key(&node) {
             return;
         }
-        let first = Called { first: now, last: now };
-        self.called.entry(node).and_modify(|called| called.last = now).or_insert(first);
+        // Again and again: that does not keep this node from calling it, too.
+        self.called.entry(node).or_insert(Called { first: now, last: now, times: 0 });
     }
 
-    /// This node calls another one, if it was not called a moment ago.
-    pub(crate) fn call(&mut self, now: Duration, node: NodeId) -> bool {
+    /// This node calls another one, if it has not done so a moment ago: the nonce.
+    pub(crate) fn call(&mut self, now: Duration, node: NodeId) -> Option<u64> {
+        let beacon = self.heard.get(&node)?.beacon;
         if self.called.get(&node).is_some_and(|called| now < called.last + CALL_AGAIN) {
-            return false;
+            return None;
         }
         self.note_called(now, node);
-        true
+        let called = self.called.get_mut(&node)?;
+        (called.last, called.times) = (now, called.times + 1);
+        let heard = [beacon.boot, beacon.tick, called.times].map(u64::to_be_bytes).concat();
+        Some(first_8(sha256(&[b"clawmesh call", &node.0, &heard])))
     }
 
     /// When a node that was called counts as gone. `None`: it was not called.
@@ -238,8 +245,7 @@ impl Liveness {
     }
 }
 
-/// Asks a node whether it lives. All who do so at a time say the same.
-pub(crate) fn call(cx: &mut Context, node: NodeId) {
-    let alike = u64::try_from(CALLS_ALIKE.as_millis()).unwrap_or(u64::MAX);
-    cx.broadcast(None, Message::Call { node, nonce: cx.now.wall_ms / alike });
+/// Asks a node whether it lives.
+pub(crate) fn call(cx: &mut Context, node: NodeId, nonce: u64) {
+    cx.broadcast(None, Message::Call { node, nonce });
 }

@@ -3,11 +3,11 @@
 use super::{BadMessage, Message, Post};
 use crate::limits::{
     ACCOUNT_RECORD_BYTES_MAX, ASK_ENTRIES_MAX, AWAITED_ROOMS_MAX, BARRIER_HEADS_MAX,
-    BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS, CARRIED_AT_ONCE_MAX, CONTENTS_ASKED_MAX,
-    COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, GROUPS_FOLLOWED_MAX,
-    LIVES_ASKED_MAX, LOGS_PER_ROOM_MAX, NODES_MAX, PIECE_BODY_BYTES_MAX, RECEIPT_AGENTS_MAX,
-    RECORD_BUCKETS, RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX, RECORDS_GIVEN_MAX,
-    RECORDS_IN_MESSAGE_MAX, SPANS_MAX, VERSION_BYTES_MAX,
+    BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS, CARRIED_AT_ONCE_MAX, CARRIED_BYTES_MAX,
+    CONTENTS_ASKED_MAX, COPIES_NAMED_MAX, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX,
+    GROUPS_FOLLOWED_MAX, LIVES_ASKED_MAX, LOGS_PER_ROOM_MAX, NODES_MAX, PIECE_BODY_BYTES_MAX,
+    RECEIPT_AGENTS_MAX, RECORD_BUCKETS, RECORD_COLLECTIONS_MAX, RECORD_HEADS_MAX,
+    RECORDS_GIVEN_MAX, RECORDS_IN_MESSAGE_MAX, SPANS_MAX, VERSION_BYTES_MAX,
 };
 use crate::wire::{
     carry::{Carrying, Parcel},
@@ -254,7 +254,10 @@ impl<R> Message<R> {
             return Err(BadMessage::Length(records.len()));
         }
         if let Message::Parcel(Parcel { contents, .. }) = self
-            && contents.iter().any(|whole| whole.record.size() > ACCOUNT_RECORD_BYTES_MAX)
+            && contents.iter().any(|whole| {
+                whole.record.size() > ACCOUNT_RECORD_BYTES_MAX
+                    || whole.bytes.len() > CARRIED_BYTES_MAX
+            })
         {
             return Err(BadMessage::Length(contents.len()));
         }

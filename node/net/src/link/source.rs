@@ -6,13 +6,13 @@ use libp2p::swarm::ConnectionId;
 use libp2p::{PeerId, Stream};
 use libp2p_stream::Control;
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::exchange::Next;
 use super::{Broken, Connection, LinkEvent, PROTOCOL, Role};
 use crate::frames::Opening;
 use crate::identity::NodeId;
-use crate::limits::OPEN_TIMEOUT;
+use crate::limits::{MOVE_AGAIN_AFTER, OPEN_TIMEOUT};
 
 /// Opens or accepts streams.
 pub(super) struct Source {
@@ -133,10 +133,20 @@ impl Source {
         connection: &mut watch::Receiver<Connection>,
         over: &mut Option<ConnectionId>,
     ) -> Result<(), Broken> {
-        let better = connection
-            .wait_for(|connection| connection.now().is_some_and(|now| Some(now) != *over));
-        *over = better.await.map_err(|_| Broken::Stopped)?.now();
-        let (stream, answer) = self.open(Opening::GoesOn).await?;
+        let (stream, answer) = loop {
+            let better = connection
+                .wait_for(|connection| connection.now().is_some_and(|now| Some(now) != *over));
+            let better = better.await.map_err(|_| Broken::Stopped)?.now();
+            match self.open(Opening::GoesOn).await {
+                Ok(opened) => {
+                    *over = better;
+                    break opened;
+                }
+                Err(Broken::Stopped) => return Err(Broken::Stopped),
+                // Nothing has moved: the session is whole, over the connection that it has.
+                Err(_) => sleep(MOVE_AGAIN_AFTER).await,
+            }
+        };
         match answer {
             Opening::GoesOn => {}
             Opening::Anew => {
