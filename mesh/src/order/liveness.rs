@@ -52,6 +52,12 @@ impl Heard {
     pub(crate) fn sign(&self) -> Duration {
         self.at.max(self.evidence)
     }
+
+    /// The tick that it has got to.
+    #[cfg(test)]
+    pub(crate) fn tick(&self) -> u64 {
+        self.tick
+    }
 }
 
 /// The last beacon of a peer that came from itself.

@@ -590,6 +590,100 @@ fn who_calls_all_the_time_makes_a_node_say_what_it_says_in_a_small_mesh_and_no_m
     assert!((18..=20).contains(&said), "{said}");
 }
 
+/// The node that it names has not heard of it, and cannot answer.
+#[test]
+fn a_call_over_a_link_alone_makes_nobody_dead() {
+    let mut crowd = Crowd::ring();
+    let mut nonce = 0;
+    let mut away = 0;
+    crowd.pass_looking(Duration::from_secs(12), |crowd| {
+        nonce += 1;
+        let linked = crowd.linked(6);
+        for node in (0..RING).filter(|node| !linked.contains(node) && *node != 6) {
+            let message = Message::Call { node: id(node), nonce };
+            crowd.give(6, Input::Message { from: id(5), message });
+        }
+        away += crowd.unknown().len();
+    });
+    assert_eq!(away, 0);
+}
+
+/// It is older than hearsay, and newer than the last beacon that was gossiped.
+#[test]
+fn a_beacon_that_comes_late_makes_its_node_no_slower() {
+    let mut node = Node::with(1, |config| config.linked_max = 1);
+    let (link, far) = (id(1), id(2));
+    node.give(Input::PeerUp(link));
+    node.now.mono += Duration::from_secs(2);
+    node.give(Input::Timeout);
+    node.engine.known.live.admit(far);
+    let gossip = |node: &mut Node, tick| {
+        let message =
+            Message::Beacon(Signed { value: beacon(far, 1, tick, 0), signature: [0; 64] });
+        node.give(Input::Gossip { from: link, message });
+    };
+    gossip(&mut node, 100);
+    for nth in 1..=60 {
+        node.now.mono += BEACON_EVERY;
+        node.give(Input::Timeout);
+        if nth == 20 {
+            gossip(&mut node, 104);
+        }
+        let named = vec![Life { name: far.beginning(), boot: 1, tick: 100 + nth }];
+        let message = Message::Lives { roll: 0, counts: Vec::new(), named, links: 50 };
+        node.give(Input::Message { from: link, message });
+        let live = &node.engine.known.live;
+        assert!(live.is_alive(node.now.mono, far));
+        // It was away itself, for a moment.
+        assert!(nth < 5 || live.last(far).expect("it was heard").tick() == 100 + nth, "{nth}");
+    }
+}
+
+#[test]
+fn ticks_at_the_end_of_their_range_are_no_trouble() {
+    let mut crowd = Crowd::ring();
+    let value = beacon(id(5), u64::MAX, u64::MAX, 0);
+    for to in crowd.linked(5) {
+        let message = Message::Beacon(Signed { value, signature: [0; 64] });
+        crowd.give(to, Input::Message { from: id(5), message });
+    }
+    for mut count in 1..=15 {
+        forge(&mut crowd, (6, 7, 5), &mut count);
+    }
+    crowd.pass(Duration::from_secs(3));
+}
+
+/// Each spoke has one link, which has all: it is told by that one alone.
+#[test]
+fn spokes_of_a_hub_know_who_lives() {
+    let mut crowd = Crowd::new(RING);
+    for spoke in 1..RING {
+        crowd.link(0, spoke);
+    }
+    crowd.pass(SETTLED);
+    let mut away = 0;
+    crowd.pass_looking(Duration::from_secs(30), |crowd| away += crowd.unknown().len());
+    assert_eq!(away, 0);
+}
+
+/// Keys cost nothing.
+#[test]
+fn beacons_of_strangers_make_no_small_mesh_large() {
+    let mut crowd = Crowd::new(LINKED);
+    crowd.link_ring(&(0..LINKED).collect::<Vec<_>>());
+    crowd.pass(SETTLED * 2);
+    for tick in 1..=20 {
+        for stranger in 20..60 {
+            let value = beacon(id(stranger), 1, tick, 0);
+            let message = Message::Beacon(Signed { value, signature: [0; 64] });
+            crowd.give(1, Input::Gossip { from: id(2), message });
+        }
+        crowd.pass(Duration::from_millis(500));
+        let spread = crowd.pulses[1].expect("it beats").spread;
+        assert!(!matches!(spread, Spread::Seldom(_)), "{spread:?}");
+    }
+}
+
 #[test]
 fn nodes_that_know_other_nodes_tell_each_other_by_name() {
     let mut crowd = Crowd::ring();
