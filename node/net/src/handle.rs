@@ -218,7 +218,8 @@ impl Net {
     /// # Errors
     /// See [`NoEcho`].
     pub async fn ping(&self, node: NodeId) -> Result<Duration, NoEcho> {
-        let is_up = self.shared.book().peer(&node).is_some_and(|peer| peer.up_since.is_some());
+        // The book hears of it a moment after the application.
+        let is_up = self.shared.outboxes.get(&node).is_some_and(|outbox| outbox.is_open());
         let peer = peer_of(&node).filter(|_| is_up).ok_or(NoEcho::NotConnected)?;
         echo::measure(self.shared.control.0.clone(), peer).await
     }

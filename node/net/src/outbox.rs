@@ -58,6 +58,11 @@ impl Outbox {
         *self.queue() = Queue::default();
     }
 
+    /// Whether there is a session: from before its `Up` is told.
+    pub(crate) fn is_open(&self) -> bool {
+        self.queue().open
+    }
+
     pub(crate) fn length(&self) -> QueueLength {
         let queue = self.queue();
         QueueLength { frames: queue.frames.len(), bytes: queue.bytes }
